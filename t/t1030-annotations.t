@@ -26,11 +26,29 @@ test_expect_success 'it says so in flux jobs' '
 	flux jobs -no "{user.rabbit}" $jobid >jobs &&
 	grep "^rabbit: checking the directives$" jobs
 '
-test_expect_success 'in the queue nothing of ours holds it' '
+test_expect_success 'in the queue it says which nodes are missing, as show does' '
 	blocker=$(flux submit -N4 --urgency=31 sleep inf) &&
 	dws_wait_event $blocker start &&
 	dws_ctl release Proposal &&
-	wait_note $jobid ""
+	wait_note $jobid "^rabbit: waiting for nodes: it needs 2, 0 of 4 are free \(4 busy\)$" &&
+	flux jobs -no "{user.rabbit}" $jobid >jobs &&
+	flux rabbit show --json $jobid | jq -r .waiting >waiting &&
+	sed "s/^/rabbit: waiting for /" <waiting >expected &&
+	test_cmp expected jobs
+'
+test_expect_success 'that follows what the nodes do' '
+	flux resource drain node3 &&
+	wait_note $jobid "^rabbit: waiting for nodes: .*3 busy, 1 down or drained\)$" &&
+	flux resource undrain node3
+'
+test_expect_success 'a job that is held says so, one in a stopped queue too' '
+	flux job urgency $jobid hold &&
+	wait_note $jobid "^rabbit: waiting for its release: it is held, with urgency 0$" &&
+	flux job urgency $jobid default &&
+	flux queue stop --message="a quiet night" &&
+	wait_note $jobid "^rabbit: waiting for its queue, which is stopped \(a quiet night\)$" &&
+	flux queue start &&
+	wait_note $jobid "^rabbit: waiting for nodes: "
 '
 test_expect_success 'while file systems are made' '
 	dws_ctl hold Setup &&

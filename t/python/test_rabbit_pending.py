@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from flux_k8s import dws
 from flux_rabbit import pending, show
 from flux_rabbit.foresee import GIB
 from flux_rabbit.pending import Need, Place
@@ -56,64 +57,51 @@ def test_need_of_cores_alone_cannot_be_told() -> None:
     assert pending.need_of([slot]) is None
 
 
-def where(need: Need, taken: dict[str, Any] | None = None) -> dict[str, Place]:
+def where(groups: int, taken: dict[str, Any] | None = None, **node: Any) -> Any:
     """By rabbit, with node3 next to none, and node1 down."""
     status = {"all": ALL, "allocated": taken, "down": part("1", "0-7")}
-    places = pending.places(need, status, HOSTS, RABBITS)
-    return {place.rabbit: place for place in places}
+    found = dws.shortage(status, resources(groups, **node), None, RABBITS)
+    assert found is not None
+    return {place["rabbit"]: Place(**place) for place in found["places"]}
 
 
 def test_nodes_are_counted_where_they_are() -> None:
-    places = where(Need(1, 1, 100, False, 0))
+    places = where(1, exclusive=True)
     assert places["rabbit0"] == Place("rabbit0", "Ready", 500 * GIB, free=1, down=1)
     assert places["rabbit1"] == Place("rabbit1", "Ready", 150 * GIB, free=1)
     assert places[""] == Place("", free=1)
 
 
-@pytest.mark.parametrize(("cores", "free"), [(6, 1), (7, 0), (0, 0)])
+@pytest.mark.parametrize(("cores", "free"), [(3, 1), (4, 0), (0, 0)])
 def test_a_node_in_use_is_free_for_who_takes_the_rest(cores: int, free: int) -> None:
-    places = where(Need(1, 1, 100, False, cores), part("2", "0-1"))
+    task = {"type": "slot", "count": 2, "with": [{"type": "core", "count": cores}]}
+    node = {"with": [task]} if cores else {"exclusive": True}
+    places = where(1, part("2", "0-1"), **node)
     assert (places["rabbit1"].free, places["rabbit1"].busy) == (free, 1 - free)
 
 
-def told(need: Need, *places: Place, limited: bool = False) -> str:
-    return pending.told(need, list(places), limited)
-
-
-def test_nodes_that_are_busy_or_down_are_told_apart() -> None:
-    need = Need(3, 1, 100, False, 0)
-    rabbit = Place("rabbit0", space=GIB << 10, free=1, busy=2, down=1)
-    assert told(need, rabbit) == (
-        "nodes: it needs 3, 1 of 4 are free (2 busy, 1 down or drained)"
-    )
-    rabbit = Place("rabbit0", space=GIB << 10, free=1, busy=1, down=2)
-    assert told(need, rabbit, limited=True) == (
-        "nodes to come up: it needs 3, and 2 of 4 that it may have are up"
+def test_the_hosts_of_cores_in_use_are_found_by_their_ranks() -> None:
+    lite = [
+        {"rank": "0,3", "children": {"core": "0"}},
+        {"rank": "2", "children": {"core": "0-7"}},
+    ]
+    taken = {"execution": {"R_lite": lite, "nodelist": ["node[0,2-3]"]}}
+    places = where(1, {"version": 1, **taken})
+    assert (places["rabbit0"].free, places["rabbit1"].free, places[""].free) == (
+        *(1, 0, 1),
     )
 
 
-def test_space_counts_only_next_to_free_nodes() -> None:
-    need = Need(2, 1, 100, False, 0)
-    full = Place("rabbit0", space=99 * GIB, free=4)
-    roomy = Place("rabbit1", space=500 * GIB, free=0, busy=4)
-    none = Place("", free=4)
-    text = "space: it needs 2 nodes with 100 GiB of the rabbit next to each"
-    assert told(need, full, roomy, none) == f"{text}, and there is room for 0"
-    roomy.free = 1
-    assert told(need, full, roomy, none) == f"{text}, and there is room for 1"
-    roomy.free = 2
-    assert told(need, full, roomy, none).startswith("its turn:")
-    roomy.state = "Offline"
-    assert told(need, full, roomy, none) == f"{text}, and there is room for 0"
-
-
-def test_a_chassis_is_given_once() -> None:
-    need = Need(2, 2, 100, True, 0)
-    one = Place("rabbit0", space=900 * GIB, free=8)
-    assert told(need, one, Place("rabbit1", space=GIB, free=2)) == (
-        "space: it needs 4 nodes with 100 GiB of the rabbit next to each 2, "
-        "and there is room for 2"
+def test_only_nodes_that_the_job_may_have_are_counted() -> None:
+    status = {"all": ALL, "allocated": part("0", "0-7"), "down": None}
+    only = {"hostlist": ["node0"]}
+    found = dws.shortage(status, resources(1), only, RABBITS)
+    assert found is not None and found["text"] == (
+        "nodes: it needs 1, 0 of 1 that it may have are free (1 busy)"
     )
+    unreadable = {"xor": []}
+    found = dws.shortage(status, resources(1), unreadable, RABBITS)
+    assert found is not None and found["text"].startswith("its turn:")
 
 
 def test_what_would_have_to_change() -> None:
@@ -137,7 +125,6 @@ def test_what_would_have_to_change() -> None:
 def test_a_job_without_storage_of_its_own_needs_nodes_alone() -> None:
     need = Need(3, 1, 0, False, 0)
     places = [Place("rabbit0", "Offline", free=1, busy=3), Place("", free=1)]
-    assert told(need, *places) == "nodes: it needs 3, 2 of 5 are free (3 busy)"
     assert pending.reasons(need, places) == [
         "rabbit0: 1 of 4 nodes free, fits 1; lacks 1 node",
         "no rabbit: 1 of 1 nodes free, fits 1; lacks 1 node",
@@ -212,9 +199,9 @@ def test_jobs_that_ask_for_the_same_are_looked_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks = []
-    places = pending.places
+    shortage = dws.shortage
     monkeypatch.setattr(
-        pending, "places", lambda *args: looks.append(1) or places(*args)
+        dws, "shortage", lambda *args: looks.append(1) or shortage(*args)
     )
     flux = Flux()
     jobs = queued(9, 109, 209, 8)

@@ -68,6 +68,7 @@
 #include "tell/losses.h"
 #include "tell/notices.h"
 #include "tell/profiles.h"
+#include "tell/queued.h"
 #include "tell/token.h"
 
 /* Who hears of what
@@ -78,6 +79,7 @@ static void on_job_changed (struct job *job)
     struct dws_ctx *ctx = job->ctx;
 
     annotate_see_job (ctx->annotate, job);
+    queued_see_job (ctx->queued, job);
     waitlist_see_job (ctx->waitlist, job);
     totals_see_job (ctx->totals, job);
     stamps_see_job (ctx->stamps, job);
@@ -282,6 +284,7 @@ static void on_user_found (uint32_t userid, void *arg)
     PART (suspects, suspects_create (ctx), suspects_destroy) \
     PART (health, health_create (ctx), health_destroy) \
     PART (annotate, annotate_create (ctx), annotate_destroy) \
+    PART (queued, queued_create (ctx), queued_destroy) \
     PART (losses, losses_create (ctx), losses_destroy) \
     PART (notices, notices_create (ctx), notices_destroy) \
     PART (tokens, tokens_create (ctx), tokens_destroy) \

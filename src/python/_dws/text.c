@@ -26,6 +26,7 @@
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/sizes.h"
+#include "libdws/tell/shortage.h"
 #include "libdws/util/bounds.h"
 #include "libdws/util/clean.h"
 #include "libdws/util/error.h"
@@ -458,6 +459,71 @@ static json_t *pool_nodes (struct call *call)
     return result;
 }
 
+static json_t *need (struct call *call)
+{
+    struct dws_need n;
+
+    if (!dws_need_read (call->args[0], &n))
+        return json_null ();
+    return json_pack ("{s:I s:I s:I s:I s:b}", "groups", n.groups,
+                      "nodes", n.nodes, "gib", n.gib, "cores", n.cores,
+                      "chassis", n.chassis);
+}
+
+static json_t *encode_places (const struct dws_places *places)
+{
+    json_t *result = json_array ();
+
+    for (size_t i = 0; i < places->count; i++) {
+        const struct dws_place *p = &places->list[i];
+
+        if (p->free + p->busy + p->down > 0
+            && json_array_append_new (result, json_pack (
+                                          "{s:s s:s s:I s:I s:I s:I}",
+                                          "rabbit", p->rabbit,
+                                          "state", p->state,
+                                          "space", p->space,
+                                          "free", p->free,
+                                          "busy", p->busy,
+                                          "down", p->down)) < 0) {
+            json_decref (result);
+            return NULL;
+        }
+    }
+    return result;
+}
+
+/* NULL for resources that ask for something else than nodes.
+ */
+static json_t *shortage (struct call *call)
+{
+    json_t *resources = NULL;
+    json_t *constraint = NULL;
+    json_t *rabbits = NULL;
+    struct dws_pool *pool = NULL;
+    struct dws_places *places = NULL;
+    char text[DWS_SHORTAGE_SIZE];
+    json_t *result = NULL;
+    struct dws_need n;
+
+    if (json_unpack (call->args[1], "{s:o s:o s:o}", "resources", &resources,
+                     "constraint", &constraint, "rabbits", &rabbits) < 0) {
+        dws_error (&call->error, EINVAL, "job: malformed");
+        return NULL;
+    }
+    if (!dws_need_read (resources, &n))
+        return json_null ();
+    if ((pool = dws_pool_create (call->args[0], &call->error))
+        && (places = dws_places_create (pool, constraint, rabbits, n.cores,
+                                        &call->error)))
+        result = json_pack ("{s:s s:o}",
+                            "text", dws_shortage_text (&n, places, text),
+                            "places", encode_places (places));
+    dws_places_destroy (places);
+    dws_pool_destroy (pool);
+    return result;
+}
+
 static const struct function {
     const char *name;
     function_f run;
@@ -484,6 +550,8 @@ static const struct function {
     { "clean", clean, { "text" } },
     { "bounds", bounds, { "resources", "constraints" } },
     { "pool_nodes", pool_nodes, { "status", "constraint" } },
+    { "need", need, { "resources" } },
+    { "shortage", shortage, { "status", "job" } },
     { "hosts", hosts, { "hostlist" } },
     { "jgf", jgf, { "R", "rabbitmapping", "options" } },
 };

@@ -55,6 +55,13 @@ struct dws_text_error {
  *     null, unless the job asks for more than bounds.h allows
  * hosts (hostlist)
  *     an array of names
+ * need (resources)
+ *     what they ask for: {"groups", "nodes", "gib", "cores", "chassis"}, or null
+ *     (libdws/tell/shortage.h)
+ * shortage (answer to resource.sched-status,
+ *           {"resources", "constraint", "rabbits"})
+ *     why a queued job has no nodes yet: {"text", "places": [{"rabbit", "state",
+ *     "space", "free", "busy", "down"}]}, or null
  * pool_nodes (answer to resource.sched-status, constraint)
  *     an object with the hosts that satisfy it as keys
  * jgf (R, rabbitmapping,

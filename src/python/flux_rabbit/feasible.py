@@ -14,7 +14,7 @@ from typing import Any
 from flux_k8s import dws
 
 from flux_rabbit import rpc
-from flux_rabbit.pending import Need, cores_of, need_of
+from flux_rabbit.pending import Need, need_of
 
 Object = dict[str, Any]
 
@@ -55,6 +55,23 @@ def ask_plugin(jobspec: Any, handle: rpc.Handle) -> None:
         if exc.errno != errno.EINVAL:
             raise
         raise ValueError(exc.strerror) from None
+
+
+def cores_of(resources: Object | None) -> dict[str, int]:
+    """The hosts of an R (RFC 20), and how many cores of each it has."""
+    from flux.hostlist import Hostlist
+    from flux.idset import IDset
+
+    execution = (resources or {}).get("execution") or {}
+    ranks: dict[int, int] = {}
+    for entry in execution.get("R_lite") or []:
+        count = len(IDset(entry["children"].get("core", "")))
+        for rank in IDset(entry["rank"]):
+            ranks[int(rank)] = ranks.get(int(rank), 0) + count
+    hosts = [
+        host for text in execution.get("nodelist") or [] for host in Hostlist(text)
+    ]
+    return dict(zip(hosts, (ranks[rank] for rank in sorted(ranks)), strict=True))
 
 
 def _hosts(

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # What a job waits for whose storage is planned and which has no nodes yet
-# (flux rabbit show). The scheduler says nothing of it, so this looks at what the
-# scheduler looks at: nodes that are up and have nothing to do, and next to them
-# space on rabbits that work.
+# (flux rabbit show). libdws counts what the scheduler counts, as the scheduler does not
+# say: idle nodes, and space on the rabbits next to them.
 """Why a job has no nodes yet."""
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from flux_k8s import dws, names
@@ -65,118 +63,12 @@ class Place:
 def need_of(resources: list[Any]) -> Need | None:
     """What resources of a jobspec with storage ask for; None if they are of another
     form."""
-    for top in resources:
-        inside = top.get("with") or []
-        here = top if top["type"] == "node" else None
-        node = here or next((e for e in inside if e["type"] == "node"), None)
-        if node is None or not isinstance(node["count"], int):
-            continue
-        gib = sum(entry["count"] for entry in inside if entry["type"] == "ssd")
-        cores = 0 if node.get("exclusive") else _cores(node.get("with") or [])
-        chassis = top["type"] == "chassis"
-        if here:
-            return Need(node["count"], 1, 0, False, cores)
-        return Need(top["count"], node["count"], gib, chassis, cores)
-    return None
-
-
-def _cores(entries: list[Any]) -> int:
-    """Cores below a vertex."""
-    total = 0
-    for entry in entries:
-        count = entry["count"] if isinstance(entry["count"], int) else 1
-        if entry["type"] == "core":
-            total += count
-        else:
-            total += count * _cores(entry.get("with") or [])
-    return total
-
-
-def cores_of(resources: Object | None) -> dict[str, int]:
-    """The hosts of an R (RFC 20), and how many cores of each it has."""
-    from flux.hostlist import Hostlist
-    from flux.idset import IDset
-
-    execution = (resources or {}).get("execution") or {}
-    ranks: dict[int, int] = {}
-    for entry in execution.get("R_lite") or []:
-        count = len(IDset(entry["children"].get("core", "")))
-        for rank in IDset(entry["rank"]):
-            ranks[int(rank)] = ranks.get(int(rank), 0) + count
-    hosts = [
-        host for text in execution.get("nodelist") or [] for host in Hostlist(text)
-    ]
-    return dict(zip(hosts, (ranks[rank] for rank in sorted(ranks)), strict=True))
-
-
-def places(
-    need: Need, status: Object, allowed: set[str], rabbits: Iterable[Object]
-) -> list[Place]:
-    """Where the job may run.
-
-    Args:
-        need: what it asks for.
-        status: the answer to resource.sched-status.
-        allowed: the hosts that satisfy the job's constraint.
-        rabbits: as dws.status lists them.
-    """
-    from flux.hostlist import Hostlist
-
-    taken, down = cores_of(status["allocated"]), cores_of(status["down"])
-    result = [Place(str(r["name"]), str(r["state"]), int(r["free"])) for r in rabbits]
-    by_host = {
-        host: place
-        for place, rabbit in zip(result, rabbits, strict=True)
-        for host in Hostlist(rabbit.get("nodes", ""))
-    }
-    other = Place("")
-    for host, cores in cores_of(status["all"]).items():
-        if host not in allowed:
-            continue
-        place = by_host.get(host, other)
-        left = cores - taken.get(host, 0)
-        if host in down:
-            place.down += 1
-        elif left >= (need.cores or cores) and left > 0:
-            place.free += 1
-        else:
-            place.busy += 1
-    return [p for p in (*result, other) if p.free or p.busy or p.down]
+    found = dws.need(resources)
+    return None if found is None else Need(**found)
 
 
 def _nodes(count: int) -> str:
     return f"{count} node{'' if count == 1 else 's'}"
-
-
-def _nodes_text(need: Need, where: list[Place], limited: bool) -> str:
-    free = sum(place.free for place in where)
-    busy = sum(place.busy for place in where)
-    down = sum(place.down for place in where)
-    every = f"{free + busy + down}{' that it may have' if limited else ''}"
-    if free + busy < need.total:
-        return (
-            f"nodes to come up: it needs {need.total}, "
-            f"and {free + busy} of {every} are up"
-        )
-    rest = (f"{busy} busy" if busy else "", f"{down} down or drained" if down else "")
-    why = ", ".join(filter(None, rest))
-    return f"nodes: it needs {need.total}, {free} of {every} are free ({why})"
-
-
-def told(need: Need, where: list[Place], limited: bool) -> str:
-    """What the job waits for, in one clause; `limited` says whether there are nodes
-    that it may not have."""
-    if sum(place.groups(need, 0) for place in where) < need.groups:
-        return _nodes_text(need, where, limited)
-    fit = sum(place.groups(need, need.gib) for place in where) * need.nodes
-    if fit < need.total:
-        each = f"each {need.nodes}" if need.nodes > 1 else "each"
-        next_to = "it" if need.total == 1 else each
-        return (
-            f"space: it needs {_nodes(need.total)} with {need.gib} GiB of the rabbit "
-            f"next to {next_to}, and there is room for {fit}"
-        )
-    return "its turn: nodes and space are there, but other jobs come first"
 
 
 def lacking(need: Need, place: Place) -> str:
@@ -231,12 +123,13 @@ class Explainer:
         self._nodes = handle.rpc("resource.sched-status")
         self._there: tuple[Object, list[Object]] | None = None
         self._queues: dict[str, str] = {}
-        self._known: dict[tuple[Need, str], Pending] = {}
+        self._known: dict[tuple[Need, str], Pending | None] = {}
 
     def explain(self, job: Object, jobspec: Object) -> Pending | None:
         """Why `job` (of job-list) has no nodes yet; None if it asks for something else
         than nodes. Raises RpcError."""
-        need = need_of(jobspec.get("resources") or [])
+        resources = jobspec.get("resources") or []
+        need = need_of(resources)
         if need is None:
             return None
         system = (jobspec.get("attributes") or {}).get("system") or {}
@@ -247,7 +140,7 @@ class Explainer:
         constraint = system.get("constraints")
         key = (need, json.dumps(constraint, sort_keys=True))
         if key not in self._known:
-            self._known[key] = self._look(need, constraint)
+            self._known[key] = self._look(need, resources, constraint)
         return self._known[key]
 
     def _queue(self, queue: str) -> str:
@@ -260,13 +153,17 @@ class Explainer:
             self._queues[queue] = f"its queue, which is stopped{why}" * stopped
         return self._queues[queue]
 
-    def _look(self, need: Need, constraint: Object | None) -> Pending:
+    def _look(
+        self, need: Need, resources: list[Any], constraint: Object | None
+    ) -> Pending | None:
         if self._there is None:
             self._there = (self._nodes.get(), self._rabbits.get()["rabbits"])
         status, rabbits = self._there
-        allowed, limited = _allowed(status, constraint)
-        where = places(need, status, allowed, rabbits)
-        return Pending(told(need, where, limited), reasons(need, where))
+        found = dws.shortage(status, resources, constraint, rabbits)
+        if found is None:
+            return None
+        where = [Place(**place) for place in found["places"]]
+        return Pending(found["text"], reasons(need, where))
 
 
 def explain(handle: rpc.Handle, job: Object) -> Pending | None:
@@ -312,16 +209,3 @@ class Reasons:
                 continue
             if found:
                 job["waiting"], job["note"] = found.text, ""
-
-
-def _allowed(status: Object, constraint: Object | None) -> tuple[set[str], bool]:
-    """The hosts that satisfy a constraint (RFC 31), and whether others do not. One that
-    cannot be read is the scheduler's to refuse."""
-    hosts = dws.matching_hosts(status, None)
-    if not constraint:
-        return hosts, False
-    try:
-        allowed = dws.matching_hosts(status, constraint)
-    except ValueError:
-        return hosts, False
-    return allowed, allowed != hosts

@@ -42,6 +42,12 @@ enum dws_goodness {
 json_t *dws_pool_nodes (const struct dws_pool *pool, json_t *constraint,
                         json_t *allowed, dws_error_t *error);
 
+/* The cores of a node that no job has; '*all' is set to the cores of the node. A node of
+ * which it is not known which cores jobs have has none left.
+ */
+int64_t dws_pool_cores (const struct dws_pool *pool, const char *host,
+                        int64_t *all);
+
 /* Choose rabbits for 'nodes' nodes out of those, and say how many nodes are to be next to
  * each: an object as dws_allocation_nodes() makes it; empty if nothing of 'breakdowns'
  * is bound to nodes. All on one rabbit if that can be, on one with most idle nodes, and

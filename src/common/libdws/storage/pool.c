@@ -19,6 +19,7 @@ struct dws_pool {
     struct rset *rs;
     unsigned int ranks;         // more than the largest
     enum dws_goodness *good;    // in the order of rs->hosts
+    size_t *taken;              // cores that jobs have, likewise
 };
 
 void dws_pool_destroy (struct dws_pool *pool)
@@ -27,6 +28,7 @@ void dws_pool_destroy (struct dws_pool *pool)
         ERRNO_SAFE_BLOCK;
         rset_destroy (pool->rs);
         free (pool->good);
+        free (pool->taken);
         free (pool);
     }
 }
@@ -196,6 +198,67 @@ static int set_goodness (struct dws_pool *pool, json_t *status,
     return 0;
 }
 
+static size_t cores_of (const struct rset_host *host)
+{
+    for (size_t i = 0; host->entry && i < host->entry->count; i++) {
+        if (strcmp (host->entry->children[i].type, "core") == 0)
+            return host->entry->children[i].count;
+    }
+    return 0;
+}
+
+/* Jobs have all cores of a busy node, unless the R of what is allocated tells which. The
+ * nodes are found by their ranks, as the ranks of an R may be in another order than its
+ * hosts.
+ */
+static int set_taken (struct dws_pool *pool, json_t *allocated,
+                      dws_error_t *error)
+{
+    const struct rset_host **by_rank;
+    json_t *lite = NULL;
+    struct rset *rs;
+
+    for (size_t i = 0; i < pool->rs->count; i++) {
+        if (pool->good[i] == DWS_POOL_BUSY)
+            pool->taken[i] = cores_of (&pool->rs->hosts[i]);
+    }
+    (void)json_unpack (allocated, "{s:{s:o}}", "execution", "R_lite", &lite);
+    if (json_array_size (lite) == 0)
+        return 0;
+    if (!(rs = rset_create (allocated, NULL, error)))
+        return -1;
+    if (!(by_rank = calloc (pool->ranks + 1, sizeof (*by_rank)))) {
+        rset_destroy (rs);
+        return dws_error_nomem (error);
+    }
+    for (size_t i = 0; i < rs->count; i++) {
+        if (rs->hosts[i].rank < pool->ranks)
+            by_rank[rs->hosts[i].rank] = &rs->hosts[i];
+    }
+    for (size_t i = 0; i < pool->rs->count; i++) {
+        const struct rset_host *host = by_rank[pool->rs->hosts[i].rank];
+
+        if (host)
+            pool->taken[i] = cores_of (host);
+    }
+    free (by_rank);
+    rset_destroy (rs);
+    return 0;
+}
+
+int64_t dws_pool_cores (const struct dws_pool *pool, const char *host,
+                        int64_t *all)
+{
+    const struct rset_host *found = rset_find (pool->rs, host);
+    size_t taken;
+
+    *all = found ? (int64_t)cores_of (found) : 0;
+    if (!found)
+        return 0;
+    taken = pool->taken[found - pool->rs->hosts];
+    return (int64_t)taken < *all ? *all - (int64_t)taken : 0;
+}
+
 struct dws_pool *dws_pool_create (json_t *status, dws_error_t *error)
 {
     struct dws_pool *pool;
@@ -207,7 +270,9 @@ struct dws_pool *dws_pool_create (json_t *status, dws_error_t *error)
     }
     if (!(pool->rs = rset_create (all, NULL, error)))
         goto error;
-    if (!(pool->good = calloc (pool->rs->count + 1, sizeof (*pool->good)))) {
+    if (!(pool->good = calloc (pool->rs->count + 1, sizeof (*pool->good)))
+        || !(pool->taken = calloc (pool->rs->count + 1,
+                                   sizeof (*pool->taken)))) {
         dws_error_nomem (error);
         goto error;
     }
@@ -217,6 +282,7 @@ struct dws_pool *dws_pool_create (json_t *status, dws_error_t *error)
             pool->ranks = pool->rs->hosts[i].rank + 1;
     }
     if (set_goodness (pool, status, "allocated", DWS_POOL_BUSY, error) < 0
+        || set_taken (pool, json_object_get (status, "allocated"), error) < 0
         || set_goodness (pool, status, "down", DWS_POOL_DOWN, error) < 0)
         goto error;
     return pool;

@@ -30,6 +30,7 @@ struct notices;
 struct persistent;
 struct pool;
 struct profiles;
+struct queued;
 struct requests;
 struct scheduler;
 struct space;
@@ -89,6 +90,7 @@ struct dws_ctx {
     struct health *health;      // what is known of nodes and rabbits
 
     struct annotate *annotate;  // what users see of their jobs
+    struct queued *queued;      // why jobs have no nodes yet
     struct losses *losses;      // what was not staged out
     struct notices *notices;    // what users are to be told of
     struct tokens *tokens;      // what the shells of jobs ask for

@@ -65,6 +65,7 @@ struct job {
     flux_watcher_t *wake;               // deadlines of the table
     struct retry *retry;                // of what has failed, or NULL
     struct note *note;                  // tell/annotate.h, or NULL
+    char *shortage;                     // why it has no nodes (tell/queued.h), or NULL
     struct draft *draft;                // act/drafts.h, or NULL
     struct late *late;                  // act/late.h, or NULL
     struct job *look_next;              // in a list of annotate.c

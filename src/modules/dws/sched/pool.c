@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
@@ -18,12 +19,16 @@
 #define FRESH 1.
 #define AGAIN 1.
 
+/* Parts of the module that ask.
+ */
+#define TOLD_MAX 4
+
 struct pool {
     struct dws_ctx *ctx;
     struct dws_pool *last;
     double t_last;
     bool asking;
-    pool_f told;                // who else is to hear of the next answer
+    pool_f told[TOLD_MAX];      // who else is to hear of the next answer
     bool failing;               // that it has been logged
 };
 
@@ -62,14 +67,15 @@ static void see_job (struct job *job, void *arg)
 static void status_cb (const struct call *call, flux_future_t *f)
 {
     struct pool *pool = call->ctx->pool;
-    pool_f told = pool->told;
+    pool_f told[TOLD_MAX];
 
+    memcpy (told, pool->told, sizeof (told));
+    memset (pool->told, 0, sizeof (told));
     pool->asking = false;
-    pool->told = NULL;
     learn (pool, f);
     jobs_each (call->ctx->jobs, see_job, NULL);
-    if (told && !pool->failing)
-        told (call->ctx, pool->last);
+    for (int i = 0; i < TOLD_MAX && told[i] && !pool->failing; i++)
+        told[i] (call->ctx, pool->last);
 }
 
 static int ask (struct pool *pool)
@@ -101,8 +107,13 @@ const struct dws_pool *pool_get (struct pool *pool, struct job *job)
 
 void pool_ask (struct pool *pool, pool_f told)
 {
-    if (ask (pool) == 0)
-        pool->told = told;
+    int i = 0;
+
+    if (ask (pool) < 0)
+        return;
+    while (i < TOLD_MAX - 1 && pool->told[i] && pool->told[i] != told)
+        i++;
+    pool->told[i] = told;
 }
 
 const struct dws_pool *pool_last (const struct pool *pool)

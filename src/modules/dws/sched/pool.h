@@ -18,7 +18,7 @@ void pool_destroy (struct pool *pool);
  */
 const struct dws_pool *pool_get (struct pool *pool, struct job *job);
 
-/* Ask what they are now; 'told' is called with that, if it becomes known.
+/* Ask what they are now; 'told' is called once with that, if it becomes known.
  */
 typedef void (*pool_f)(struct dws_ctx *ctx, const struct dws_pool *nodes);
 

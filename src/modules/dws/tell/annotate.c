@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,8 @@ void annotate_leave (struct job *job)
 {
     leave_list (job);
     forget_note (job);
+    ERRNO_SAFE (free (job->shortage));
+    job->shortage = NULL;
 }
 
 static void memo_done_cb (const struct call *call, flux_future_t *f)
@@ -132,10 +135,14 @@ void annotate_clear (struct job *job)
 
 const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
 {
-    return dws_waiting_text (job->facts, job->wf,
-                             job->note ? &job->note->progress : NULL,
-                             agent_link (job->ctx->agent), job->trouble,
-                             timeline_now (job->ctx->timeline), buf);
+    dws_waiting_text (job->facts, job->wf,
+                      job->note ? &job->note->progress : NULL,
+                      agent_link (job->ctx->agent), job->trouble,
+                      timeline_now (job->ctx->timeline), buf);
+    if (!*buf && job->shortage && job->facts->phase == DWS_PHASE_PENDING)
+        snprintf (buf, DWS_WAITING_SIZE, "rabbit: waiting for %s",
+                  job->shortage);
+    return buf;
 }
 
 /* Progress

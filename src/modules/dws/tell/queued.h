@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Why jobs in the queue have no nodes yet, for the annotation user.rabbit
+ * (tell/annotate.h). The scheduler does not say, so this looks every ten seconds while
+ * a job is queued: first at the nodes, then at the urgency and the jobspec of the oldest
+ * jobs, then at their queues. No job is looked at while none is queued, and nothing
+ * outlives a reload.
+ */
+
+#ifndef DWS_QUEUED_H
+#define DWS_QUEUED_H
+
+#include "base/ctx.h"
+#include "facts/jobs.h"
+
+struct queued *queued_create (struct dws_ctx *ctx);
+void queued_destroy (struct queued *queued);
+
+/* A job has changed: it may be in the queue now.
+ */
+void queued_see_job (struct queued *queued, const struct job *job);
+
+#endif /* !DWS_QUEUED_H */
