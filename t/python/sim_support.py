@@ -94,6 +94,8 @@ class Api:
 
     @staticmethod
     def _where(plural: str) -> tuple[str, str]:
+        if plural == "lustrefilesystems":
+            return "lus.cray.hpe.com", "v1beta1"
         group = NNF if plural.startswith("nnf") else DWS
         return group, VERSIONS[group]
 

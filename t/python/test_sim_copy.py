@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,6 +84,33 @@ def test_failed_movement_is_fatal(api: Api) -> None:
     assert message.startswith("DW Directive 1: Internal error: data movement")
     assert message.endswith(", message: disk on fire")
     job.remove()
+
+
+def test_a_source_that_is_not_there(api: Api, tmp_path: pathlib.Path) -> None:
+    spec = {"name": "here", "mgsNids": "10.0.0.1@tcp", "mountRoot": str(tmp_path)}
+    api.create("lustrefilesystems", {"metadata": {"name": "here"}, "spec": spec})
+    into = IN.replace("/lus/global/in", f"{tmp_path}/in")
+    job = start(api, LUSTRE, into)
+    job.to("Setup")
+    job.to("DataIn", ready=False)
+    message = error_in(api, job.name)
+    assert message.startswith(
+        "DW Directive 1: Internal error: data movement operation failed during "
+        "'DataIn', message: internal error: could not determine source type: "
+        f"could not stat path ('{tmp_path}/in'): "
+    )
+    assert "No such file or directory" in message
+    [move] = api.list(MOVES)["items"]
+    assert move["status"]["status"] == "Invalid"
+    assert move["status"]["error"]["severity"] == "Fatal"
+    assert "commandStatus" not in move["status"]
+    job.remove()
+    (tmp_path / "in").touch()
+    job = start(api, LUSTRE, into)
+    job.to("Setup")
+    job.to("DataIn")
+    job.remove()
+    api.delete("lustrefilesystems", "here")
 
 
 def test_progress_and_cancel(api: Api) -> None:

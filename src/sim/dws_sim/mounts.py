@@ -48,6 +48,13 @@ class Mounts:
         """The directory that holds an allocation's data."""
         return os.path.join(self._root, "backing", name) if self._root else None
 
+    def lacks(self, root: str, path: str) -> bool:
+        """Whether a path of a global file system is known not to be there: where
+        mounts are real and the mount point `root` is a directory of this host."""
+        if self._root is None or not os.path.isdir(root):
+            return False
+        return not os.path.lexists(path)
+
     def directories(self) -> list[str]:
         """The directories that hold data now."""
         if self._root is None:

@@ -118,7 +118,7 @@ class Controllers:
         )
         AccessController(cluster, manager, faults)
         PersistentController(cluster, manager)
-        MovementController(cluster, manager, faults)
+        MovementController(cluster, manager, faults, self.mounts)
         PortController(cluster, manager)
         LustreController(cluster, manager)
         MgtController(cluster, manager)

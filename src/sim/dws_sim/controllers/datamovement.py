@@ -35,6 +35,7 @@ from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.faults import Faults
 from dws_sim.jsontree import Object, edit, now_micro, parse_time
+from dws_sim.mounts import Mounts
 from dws_sim.schema.resources import NNF_GROUP
 
 PLURAL = "nnfdatamovements"
@@ -309,9 +310,12 @@ class MovementController(Controller):
 
     plural = PLURAL
 
-    def __init__(self, cluster: Cluster, manager: Manager, faults: Faults) -> None:
+    def __init__(
+        self, cluster: Cluster, manager: Manager, faults: Faults, mounts: Mounts
+    ) -> None:
         super().__init__(cluster, manager)
         self._faults = faults
+        self._mounts = mounts
         self._began: dict[str, tuple[float, float]] = {}
 
     def forget(self, obj: Object) -> None:
@@ -327,6 +331,16 @@ class MovementController(Controller):
         if obj.get("status", {}).get("state") == "Finished":
             return None
         obj = await add_finalizer(self.cluster, PLURAL, obj, FINALIZER)
+        if (fault := await self._no_source(obj)) is not None:
+            new = edit(obj, "status")
+            new["status"] = {
+                "state": "Finished",
+                "status": "Invalid",
+                "error": fault.to_object(),
+                "message": f"{fault.type.lower()} error: {fault.story}",
+            }
+            await self.cluster.update_status(PLURAL, new)
+            return None
         now = asyncio.get_running_loop().time()
         began, takes = self._began.setdefault(
             obj["metadata"]["uid"], (now, self._faults.copy_seconds(name))
@@ -346,6 +360,25 @@ class MovementController(Controller):
         if status["state"] == "Finished":
             return None
         return min(1.0, takes / 10 + 0.001)
+
+    async def _no_source(self, obj: Object) -> ResourceError | None:
+        """What nnf-dm says when it has looked at the source, which comes before the
+        copy, and there is none. Only sources in global file systems are looked at."""
+        source = obj["spec"]["source"]
+        path = str(source["path"])
+        if source.get("storageReference") or "status" in obj:
+            return None
+        lustre = await find_global(self.cluster, path)
+        if lustre is None or not self._mounts.lacks(lustre["spec"]["mountRoot"], path):
+            return None
+        command = f"mpirun -np 1 -- setpriv stat --cached never -c '%F' {path}"
+        return fatal(
+            "",
+            "Internal",
+            "could not determine source type: could not stat path "
+            f"('{path}'): command: {command} - stderr: stat: cannot statx '{path}': "
+            "No such file or directory\n - stdout:  - error: exit status 1",
+        )
 
     def _result(self, obj: Object) -> tuple[str, str]:
         job = obj["metadata"].get("labels", {}).get(JOB_LABEL, "")
