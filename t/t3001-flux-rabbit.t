@@ -52,6 +52,11 @@ test_expect_success 'a command that there is not: the one that was meant is said
 	test_expect_code 2 flux rabbit xyzzy 2>err &&
 	grep "there is no command .xyzzy.; see flux rabbit --help" err
 '
+test_expect_success 'without a command the commands are listed' '
+	test_expect_code 2 flux rabbit >out 2>err &&
+	test_must_be_empty out &&
+	flux rabbit --help >exp && test_cmp exp err
+'
 test_expect_success 'help and --version, as of other Flux commands' '
 	flux rabbit --help >exp && flux rabbit help >out && test_cmp exp out &&
 	flux rabbit df --help >exp && flux rabbit help df >out && test_cmp exp out &&

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+
 import pytest
 from flux_rabbit import cli, logs
 from flux_rabbit.logs import LEFT_OUT, Printed, have_ended
@@ -68,6 +71,30 @@ def test_what_comes_from_a_container_does_not_reach_the_terminal(
     out = capsys.readouterr().out
     assert "\033" not in out
     assert out.startswith("r0: ")
+
+
+@pytest.mark.parametrize(("truncated", "lines"), [(True, 2), (False, 1)])
+def test_earlier_lines_that_are_left_out_are_told(
+    truncated: bool,
+    lines: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entry = {"pod": "p", "node": "r0", "container": "c", "truncated": truncated}
+    monkeypatch.setattr(logs.rpc, "Handle", lambda: None)
+    monkeypatch.setattr(logs, "kept", lambda handle, number: None)
+    monkeypatch.setattr(
+        logs, "_read", lambda *args: [{**entry, "log": stamped((1, "last"))}]
+    )
+    args = argparse.Namespace(jobid="1", follow=False, json=False)
+    assert logs.run(args) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out == [f"r0: {logs.EARLIER}", "r0: last"][2 - lines :]
+    # programs have "truncated"
+    args.json = True
+    assert logs.run(args) == 0
+    [read] = json.loads(capsys.readouterr().out)
+    assert read == {**entry, "log": "last\n"}
 
 
 def test_without_an_instance(

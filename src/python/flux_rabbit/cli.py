@@ -53,6 +53,8 @@ COMMANDS = {
 }
 
 EXIT_ERROR = 1
+# As argparse has it.
+EXIT_USAGE = 2
 # Everything was found out, and something is wrong with it.
 EXIT_BAD = 3
 
@@ -169,6 +171,10 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore
+    if not argv:
+        # As flux does: the list of commands, but not as an answer.
+        parser_for(None).print_help(sys.stderr)
+        return EXIT_USAGE
     name, argv = _named(argv)
     args = _parse(parser_for(name), argv)
     try:

@@ -33,6 +33,7 @@ ENDED = ("Succeeded", "Failed")
 PASSING = (errno.EAGAIN, errno.EBUSY)
 TAIL_CHARACTERS = 1024
 LEFT_OUT = "... (some lines are left out)"
+EARLIER = "... (earlier lines are left out)"
 
 
 def configure(
@@ -224,5 +225,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not found:
         raise cli.Failure(f"{rpc.f58(number)}: no container has been started yet")
+    for entry in found:
+        if entry["truncated"] and entry["log"]:
+            entry["log"] = f"{EARLIER}\n{entry['log']}"
     Screen().show(found, True)
     return 0
