@@ -26,6 +26,11 @@ test_expect_success 'it says so in flux jobs' '
 	flux jobs -no "{user.rabbit}" $jobid >jobs &&
 	grep "^rabbit: checking the directives$" jobs
 '
+test_expect_success 'flux jobs takes each format that the pages show' '
+	grep -rhoE "flux jobs .*-n?o \"[^\"]*\"" "$DWS_SRCDIR/doc" | sort -u >commands &&
+	grep -c "user.rabbit" commands &&
+	sh -e commands >out
+'
 test_expect_success 'in the queue it says which nodes are missing, as show does' '
 	blocker=$(flux submit -N4 --urgency=31 sleep inf) &&
 	dws_wait_event $blocker start &&

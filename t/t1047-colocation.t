@@ -97,9 +97,9 @@ test_expect_success 'another waits for it, and its owner is told who has it' '
 test_expect_success 'so are administrators' '
 	dws_status >status.out &&
 	flux rabbit jobs >jobs.out &&
-	grep "waiting for exclusive .lustre-mgt. on rabbit0, which job $first" jobs.out &&
+	grep "exclusive .lustre-mgt. on rabbit0, which job $first" jobs.out &&
 	flux rabbit show $second >show.out &&
-	grep "waiting for exclusive .lustre-mgt. on rabbit0, which job $first" show.out
+	grep "exclusive .lustre-mgt. on rabbit0, which job $first" show.out
 '
 test_expect_success 'a job that has both rabbits gets it on the other one' '
 	submit 2,4 &&

@@ -63,6 +63,17 @@ test_expect_success 'help and --version, as of other Flux commands' '
 	flux rabbit --version >out && grep -E "^flux-dws [0-9]+\.[0-9]+" out &&
 	flux rabbit -V >short && test_cmp out short
 '
+test_expect_success 'a word too many: the usage is that of the command' '
+	test_expect_code 2 flux rabbit losses foo 2>err &&
+	grep "^usage: flux rabbit losses" err &&
+	grep "flux rabbit losses: error: unrecognized arguments: foo" err
+'
+test_expect_success 'stats of no job is no error, and a refusal names no service' '
+	flux rabbit stats >out &&
+	grep "^no finished rabbit job has left its times$" out &&
+	test_expect_code 1 flux rabbit retry 12 2>err &&
+	grep "^flux-rabbit: ERROR: fD: " err && test_must_fail grep "dws\.retry" err
+'
 test_expect_success 'status: all is well, and nothing is used' '
 	flux rabbit status >out &&
 	grep "Kubernetes .*connected" out &&
@@ -248,7 +259,7 @@ test_expect_success 'stats: table and plot of finished jobs' '
 	flux rabbit stats --json >json &&
 	says json ".jobs == 3 and (.states | length) == 7
 		and all(.states[]; .min <= .median and .median <= .max)" &&
-	flux rabbit stats --svg s.svg $jobid && grep "1 jobs" s.svg
+	flux rabbit stats --svg s.svg $jobid && grep ">1 job<" s.svg
 '
 test_expect_success 'jobs -a: those that are over, with how they ended' '
 	flux rabbit jobs -no "{id}" >out && test_must_be_empty out &&

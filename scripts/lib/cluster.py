@@ -98,8 +98,9 @@ class Cluster:
         with os.fdopen(ready) as stream:
             if "ready" not in stream.readline():
                 raise Failed(f"dws-sim: {(self._workdir / 'dws-sim.log').read_text()}")
-        # What flux rabbit retry needs, which the role that NNF comes with has not.
-        self.ctl("grant", "nnfdatamovements:delete")
+        # What flux rabbit retry and profiles need, which the role of NNF has not.
+        profiles = ("nnfstorageprofiles:list", "nnfcontainerprofiles:list")
+        self.ctl("grant", "nnfdatamovements:delete", *profiles)
 
     def start(self) -> None:
         if self.kube is None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import instance_support
 import pytest
+from flux_rabbit import top
 
 pytest.importorskip("pyte")
 
@@ -246,3 +247,8 @@ def test_screens_of_nothing(nothing: Machine, words: tuple[str, ...]) -> None:
 def test_programs_read_nothing_of_an_empty_table(nothing: Machine) -> None:
     for command in ("list", "df", "jobs", "persistent"):
         assert nothing.run("rabbit", command, "-n") == ""
+
+
+def test_what_is_cut_in_top_is_marked() -> None:
+    assert top._cut("rabbit[35-36,38-40]", 16) == "rabbit[35-36,38+"
+    assert top._cut("rabbit[35-36,38]", 16) == "rabbit[35-36,38]"

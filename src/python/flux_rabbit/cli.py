@@ -116,7 +116,7 @@ def parser_for(name: str | None) -> argparse.ArgumentParser:
             sub.epilog = "examples:\n" + "".join(
                 f"  {example}\n" for example in examples
             )
-            sub.set_defaults(run=found.run)
+            sub.set_defaults(run=found.run, error=sub.error)
     return top
 
 
@@ -146,7 +146,9 @@ def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
     if late and getattr(args, late) is None and rest and not rest[0].startswith("-"):
         setattr(args, late, rest.pop(0))
     if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        # With the usage of the command, where there is one.
+        error = getattr(args, "error", parser.error)
+        error(f"unrecognized arguments: {' '.join(rest)}")
     return args
 
 

@@ -245,7 +245,7 @@ def state_of(job: Object) -> str:
 def waits_for(job: Object) -> str:
     """What a job waits for: how far that has got, if it is known."""
     note = str(job.get("note") or "").removeprefix("rabbit: ")
-    return note or str(job["waiting"])
+    return note.removeprefix("waiting for ") or str(job["waiting"])
 
 
 def age_of(job: Object) -> float | None:

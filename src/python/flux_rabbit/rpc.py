@@ -36,7 +36,9 @@ class RpcError(OSError):
         self.topic = topic
 
     def __str__(self) -> str:
-        return f"{self.topic}: {self.strerror}"
+        # The service names itself in no text of its own; without one, name it.
+        said = self.strerror not in (None, os.strerror(self.errno or 0))
+        return str(self.strerror) if said else f"{self.topic}: {self.strerror}"
 
 
 class Absent(RpcError):

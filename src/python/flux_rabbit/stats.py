@@ -114,11 +114,15 @@ class Axis:
         return inner if len(inner) > 1 else [self.low, self.high]
 
 
+def _jobs(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"
+
+
 def screen(found: list[Distribution], jobs: int, width: int) -> list[Line]:
     """Table and plot."""
     head = "".join(f"{name:>9}" for name in QUANTILES)
     lines: list[Line] = [
-        [(f"{jobs} job{'s' * (jobs != 1)}", "bold")],
+        [(_jobs(jobs), "bold")],
         [(f"{'STATE':9} {'JOBS':>6}{head}", "dim")],
     ]
     for dist in found:
@@ -151,7 +155,7 @@ def svg(found: list[Distribution], jobs: int, dark: bool = True) -> str:
     """The plot as SVG."""
     width, left, step = 760.0, 90.0, 30.0
     axis, scale = Axis(found), 760.0 - 90.0 - 40.0
-    body = [f'<text class="fg" x="12" y="22" font-weight="600">{jobs} jobs</text>']
+    body = [f'<text class="fg" x="12" y="22" font-weight="600">{_jobs(jobs)}</text>']
     bottom = 36 + step * len(found)
     for tick in axis.ticks():
         x = left + axis.at(tick) * scale
@@ -179,7 +183,7 @@ def svg(found: list[Distribution], jobs: int, dark: bool = True) -> str:
             f'<rect class="in" x="{mid - 1:.1f}" y="{y + 3}" width="2" height="16"/>'
             "</g>"
         )
-    title = f"Time in each state, {jobs} jobs"
+    title = f"Time in each state, {_jobs(jobs)}"
     return picture.frame(body, title, width, bottom + 28, dark)
 
 
@@ -197,7 +201,8 @@ def run(args: argparse.Namespace) -> int:
         cli.print_json({"jobs": len(numbers), "states": states})
         return 0
     if not found:
-        raise cli.Failure("no finished rabbit job has left its times")
+        print("no finished rabbit job has left its times")
+        return 0
     for kind in ("svg", "png"):
         path = getattr(args, kind)
         if path:

@@ -408,11 +408,16 @@ def _queue(model: Model, room: int) -> list[Line]:
                 (f"{cli.user_name(job['userid'])[:8]:8} ", ""),
                 (f"{state:9} ", style),
                 (f"{age:>7} ", ""),
-                (f"{job.get('rabbits', '')[:16]:16} ", "dim"),
+                (f"{_cut(job.get('rabbits', ''), 16):16} ", "dim"),
                 (waits_for(job), "bad" if wrong else ""),
             ]
         )
     return lines
+
+
+def _cut(text: str, width: int) -> str:
+    """Marked with a plus if it is cut, as in flux jobs."""
+    return text if len(text) <= width else f"{text[: width - 1]}+"
 
 
 def _events(model: Model, count: int) -> list[Line]:
