@@ -109,8 +109,18 @@ test_expect_success 'a pending job can be moved to another queue if nothing bind
 	jobid=$(dws_submit true) &&
 	dws_wait_event $jobid priority &&
 	if test "$DWS_SCHEDULER" = fluxion; then
-		flux update $jobid queue=batch &&
-		test "$(flux jobs -no "{queue}" $jobid)" = batch
+		plain=$(flux submit -N2 true) &&
+		dws_wait_event $plain priority &&
+		for id in $jobid $plain; do
+			flux update $id queue=batch &&
+			test "$(flux jobs -no "{queue}" $id)" = batch || return 1
+		done &&
+		flux cancel $blocker &&
+		for id in $jobid $plain; do
+			dws_wait_event $id clean &&
+			flux jobs -no "{status} {inactive_reason}" $id >$id.end || return 1
+		done &&
+		test_cmp $plain.end $jobid.end
 	else
 		test_must_fail flux update $jobid queue=batch 2>err &&
 		grep "non-queue constraints\|queue not supported" err
