@@ -267,18 +267,19 @@ def matching_hosts(status: Json, constraint: Json) -> set[str]:
     return set(_call("pool_nodes", status, constraint))
 
 
-def need(resources: Json) -> dict[str, int] | None:
+def need(resources: Json) -> dict[str, Any] | None:
     """What the resources of a jobspec ask for (libdws/tell/shortage.h): groups, nodes,
     gib, cores, chassis. None if that is something else than nodes."""
-    return cast("dict[str, int] | None", _call("need", resources))
+    return cast("dict[str, Any] | None", _call("need", resources))
 
 
 def shortage(
     status: Json, resources: Json, constraint: Json, rabbits: Json
 ) -> dict[str, Any] | None:
     """Why a queued job has no nodes yet: `text`, a clause, and `places`, its nodes by
-    rabbit. `status` is an answer to resource.sched-status, `rabbits` as dws.status lists
-    them. None for a job that asks for something else than nodes. Raises ValueError."""
+    rabbit. `status` is an answer to resource.sched-status, `rabbits` as dws.status
+    lists them. None for a job that asks for something else than nodes. Raises
+    ValueError."""
     job = {"resources": resources, "constraint": constraint, "rabbits": rabbits}
     return cast("dict[str, Any] | None", _call("shortage", status, job))
 
