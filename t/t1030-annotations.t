@@ -37,8 +37,8 @@ test_expect_success 'in the queue it says which nodes are missing, as show does'
 	dws_ctl release Proposal &&
 	wait_note $jobid "^rabbit: waiting for nodes: it needs 2, 0 of 4 are free \(4 busy\)$" &&
 	flux jobs -no "{user.rabbit}" $jobid >jobs &&
-	flux rabbit show --json $jobid | jq -r .waiting >waiting &&
-	sed "s/^/rabbit: waiting for /" <waiting >expected &&
+	flux rabbit show --json $jobid >json &&
+	jq -r "\"rabbit: waiting for \" + .waiting" <json >expected &&
 	test_cmp expected jobs
 '
 test_expect_success 'that follows what the nodes do' '
