@@ -43,6 +43,12 @@ def wrong(vertices: list[dict[str, Any]], *excluded: str) -> list[str]:
     )
 
 
+def test_ranks_of_one_entry_lie_between_those_of_another():
+    lite = [{"rank": "0,2", "children": {}}, {"rank": "1", "children": {}}]
+    execution = {"R_lite": lite, "nodelist": ["a", "b[7-8]"]}
+    assert graphcheck.ranks_by_host(execution) == {"a": 0, "b7": 1, "b8": 2}
+
+
 def test_good():
     assert wrong(good()) == []
 

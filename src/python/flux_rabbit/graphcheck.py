@@ -178,18 +178,23 @@ def _vertices(site: Site) -> list[Object]:
     return list(vertices)
 
 
-def _ranks(site: Site) -> tuple[dict[str, int], set[str]]:
-    """The ranks of all hosts, and the hosts that are excluded."""
+def ranks_by_host(execution: dict[str, Any]) -> dict[str, int]:
+    """The ranks of the hosts of an R, which has them in the order of ranks (RFC 20)."""
     from flux.hostlist import Hostlist
     from flux.idset import IDset
 
-    answer = site.handle.rpc("resource.status", {}, nodeid=0).get()
-    execution = answer["R"]["execution"]
     ids: list[int] = []
     for entry in execution["R_lite"]:
         ids += list(IDset(str(entry["rank"])))
-    hosts = list(Hostlist(",".join(execution["nodelist"])))
-    ranks = dict(zip(hosts, ids))
+    return dict(zip(Hostlist(",".join(execution["nodelist"])), sorted(ids)))
+
+
+def _ranks(site: Site) -> tuple[dict[str, int], set[str]]:
+    """The ranks of all hosts, and the hosts that are excluded."""
+    from flux.idset import IDset
+
+    answer = site.handle.rpc("resource.status", {}, nodeid=0).get()
+    ranks = ranks_by_host(answer["R"]["execution"])
     out = set(IDset(answer.get("exclude") or ""))
     return ranks, {host for host, rank in ranks.items() if rank in out}
 

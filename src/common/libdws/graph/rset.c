@@ -134,6 +134,33 @@ short_list:
                       rs->count);
 }
 
+static int compare_ranks (const void *a, const void *b)
+{
+    unsigned int x = ((const struct rset_host *)a)->rank;
+    unsigned int y = ((const struct rset_host *)b)->rank;
+
+    return (x > y) - (x < y);
+}
+
+/* Hosts are in the order of their ranks (RFC 20); an entry of R_lite may have ranks
+ * between those of another.
+ */
+static int sort_ranks (struct rset *rs)
+{
+    struct rset_host *sorted;
+
+    if (!(sorted = malloc ((rs->count + 1) * sizeof (*sorted))))
+        return -1;
+    memcpy (sorted, rs->hosts, rs->count * sizeof (*sorted));
+    qsort (sorted, rs->count, sizeof (*sorted), compare_ranks);
+    for (size_t i = 0; i < rs->count; i++) {
+        rs->hosts[i].rank = sorted[i].rank;
+        rs->hosts[i].entry = sorted[i].entry;
+    }
+    free (sorted);
+    return 0;
+}
+
 static int decode_r_lite (struct rset *rs, json_t *list, dws_error_t *error)
 {
     size_t i;
@@ -168,6 +195,8 @@ static int decode_r_lite (struct rset *rs, json_t *list, dws_error_t *error)
                           "R: nodelist has %zu hosts, but there are %d ranks",
                           rs->count,
                           next);
+    if (sort_ranks (rs) < 0)
+        return dws_error_nomem (error);
     for (i = 0; i < rs->count; i++)
         children += rs->hosts[i].entry->total;
     if (children > DWS_MAX_VERTICES)

@@ -187,6 +187,49 @@ static void test_exclude (void **state)
     }
 }
 
+/* Ranks of one entry lie between those of another. RFC 20 has hosts in the order of
+ * ranks.
+ */
+static void test_order (void **state)
+{
+    struct dws_jgf_opts opts = { .cluster = "c", .chunks = 1 };
+    json_t *o = make_graph ("{'execution': {'R_lite': ["
+                            "{'rank': '0,2', 'children': {'core': '0'}},"
+                            "{'rank': '1', 'children': {'core': '7'}}],"
+                            "'nodelist': ['a[1-3]']}}", &opts);
+    json_t *vertices = json_object_get (json_object_get (o, "graph"), "nodes");
+    json_t *vertex;
+    size_t i;
+    int seen = 0;
+
+    json_array_foreach (vertices, i, vertex) {
+        const char *type;
+        const char *name = "";
+        const char *path;
+        int rank = -1;
+        int id = -1;
+
+        assert_int_equal (json_unpack (vertex, "{s:{s:s s?s s?i s?i s:{s:s}}}",
+                                       "metadata",
+                                         "type", &type,
+                                         "name", &name,
+                                         "rank", &rank,
+                                         "id", &id,
+                                         "paths",
+                                           "containment", &path), 0);
+        if (!strcmp (type, "node")) {
+            assert_int_equal (rank, name[1] - '1');
+            seen++;
+        }
+        else if (!strcmp (type, "core") && id == 7) {
+            assert_non_null (strstr (path, "/a2/"));
+            seen++;
+        }
+    }
+    assert_int_equal (seen, 4);
+    json_decref (o);
+}
+
 static void test_bad (void **state)
 {
     static const struct {
@@ -285,6 +328,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_graph),
         cmocka_unit_test (test_exclude),
+        cmocka_unit_test (test_order),
         cmocka_unit_test (test_bad),
         cmocka_unit_test (test_large),
     };
