@@ -49,9 +49,18 @@ test_expect_success 'a kubeconfig that is not there is refused: agent and module
 	grep "rabbit.kubeconfig: $PWD/none: No such file or directory" err &&
 	serves
 '
-test_expect_success 'one that is none is told by the agent, which keeps what it has' '
+test_expect_success 'one that is none is refused in the same way' '
 	echo nonsense >bad.kubeconfig &&
+	test_must_fail use_kubeconfig "$PWD/bad.kubeconfig" 2>err &&
+	grep "rabbit.kubeconfig: kubeconfig $PWD/bad.kubeconfig: not a kubeconfig" err &&
+	serves
+'
+test_expect_success 'one that is spoilt later is told by the agent, which keeps what it has' '
+	cp kubeconfig bad.kubeconfig &&
 	use_kubeconfig "$PWD/bad.kubeconfig" &&
+	dws_wait_status ".agent.synced == true" &&
+	echo nonsense >bad.kubeconfig &&
+	flux module reload dws &&
 	dws_until grep "rabbit.kubeconfig: kubeconfig $PWD/bad.kubeconfig: .*stays in use" agent.log &&
 	serves
 '
@@ -78,6 +87,21 @@ test_expect_success 'a module that starts tells what is not as it should be, and
 	rm gone &&
 	flux module reload dws &&
 	flux dmesg >dmesg && grep "rabbit.kubeconfig: $PWD/gone: No such file" dmesg &&
+	serves
+'
+test_expect_success 'an agent that ends while it is asked refuses nothing, nor does none' '
+	kill -STOP $(cat "$DWS_TMP/agent.pid") &&
+	{ use_kubeconfig "$PWD/bad.kubeconfig" & reload=$!; } &&
+	dws_wait_status ".agent.commands == 1" &&
+	kill -KILL $(cat "$DWS_TMP/agent.pid") &&
+	wait $reload &&
+	use_kubeconfig "$PWD/kubeconfig" &&
+	echo nonsense >bad.kubeconfig &&
+	use_kubeconfig "$PWD/bad.kubeconfig" &&
+	test_must_fail flux-coral2-dws 2>err &&
+	grep "kubeconfig $PWD/bad.kubeconfig: not a kubeconfig" err &&
+	use_kubeconfig "$PWD/kubeconfig" &&
+	start_agent && agent=$(cat "$DWS_TMP/agent.pid") &&
 	serves
 '
 test_done

@@ -11,6 +11,7 @@ import re
 import sys
 
 import flux
+import yaml
 from flux_k8s import configcheck, dws
 
 CONF, PLAIN, KUBECONFIG, MAPPING = sys.argv[1:]
@@ -26,6 +27,19 @@ WRONG = {
     "array": '"one"',
     "table": "5",
 }
+# Kubeconfigs that are none, by the name of a file: its text, or what takes the place of
+# a key of the good one.
+SPOILS: dict[str, str | dict[str, object]] = {
+    "empty": "",
+    "list": "- 5",
+    "no-yaml": "{",
+    "no-context": {"current-context": None},
+    "other-context": {"current-context": "none"},
+    "no-clusters": {"clusters": []},
+    "clusters": {"clusters": "nonsense"},
+}
+SPOILT = pathlib.Path("spoilt").resolve()
+
 # Lines of [rabbit], and part of what is said of them.
 REFUSED = [
     ("tc_timeuot = 5", "unknown key, did you mean tc_timeout?"),
@@ -48,6 +62,11 @@ REFUSED = [
     ('kubeconfig = "/tmp"', "rabbit.kubeconfig: /tmp: not a file"),
     ('kubeconfig = "kubeconfig"', "expected an absolute path"),
     ('kubeconfig = "~/no-such-file"', "No such file or directory"),
+    ('kubeconfig = "/etc/passwd"', "kubeconfig /etc/passwd: "),
+    *(
+        (f'kubeconfig = "{SPOILT}/{name}"', f"kubeconfig {SPOILT}/{name}: ")
+        for name in SPOILS
+    ),
     ('drain_queues = ["debgu"]', "there is no queue debgu, did you mean debug?"),
     ('notice_command = ["mail"]', "begins with an absolute path"),
     ('notice_command = ["/no/such"]', "/no/such: No such file or directory"),
@@ -130,6 +149,11 @@ def same(fault: str, reload: str) -> bool:
 
 
 def main() -> int:
+    SPOILT.mkdir()
+    good = yaml.safe_load(pathlib.Path(KUBECONFIG).read_text(encoding="utf8"))
+    for name, spoil in SPOILS.items():
+        text = spoil if isinstance(spoil, str) else yaml.safe_dump({**good, **spoil})
+        (SPOILT / name).write_text(text, encoding="utf8")
     rows = [
         (f"{key['name']} = {WRONG[key['type']]}", f"rabbit.{key['name']}: ")
         for key in dws.config_keys()

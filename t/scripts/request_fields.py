@@ -75,6 +75,7 @@ REQUESTS: dict = {
         "reason": Field("a", "string", optional=True),
         "user": Field("a", "string", optional=True),
     },
+    "dws.kubeconfig": {"path": Field("/none", "string", optional=True)},
     "dws.agent": {
         "version": Field(2, "count"),
         "oldest": Field(1, "count", optional=True),

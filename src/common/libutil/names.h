@@ -56,6 +56,7 @@
  */
 #define DWS_TOPIC_AGENT "dws.agent"
 #define DWS_TOPIC_EXPIRY "dws.expiry"
+#define DWS_TOPIC_KUBECONFIG "dws.kubeconfig"
 #define DWS_TOPIC_LOGS "dws.logs"
 #define DWS_TOPIC_LOSSES "dws.losses"
 #define DWS_TOPIC_PLUGIN "dws.plugin"

@@ -22,6 +22,7 @@
 #include "act/users.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/calls.h"
 #include "base/requests.h"
 #include "base/timeline.h"
 #include "facts/config.h"
@@ -241,6 +242,29 @@ static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
     profiles_disconnect (ctx->profiles, msg);
 }
 
+/* Reading a kubeconfig may run a plugin of the site. The agent kills one that has not
+ * answered after 20 s.
+ */
+#define KUBECONFIG_S 30.
+
+/* The agent alone can say whether a kubeconfig is one: with its options, in its
+ * environment, by the library that it reads them with.
+ */
+static void kubeconfig_cb (flux_t *h, flux_msg_handler_t *mh,
+                           const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    const char *path = NULL;
+    json_t *command;
+    dws_error_t error = { "" };
+
+    if (flux_request_unpack (msg, NULL, "{s?s}", "path", &path) < 0
+        || !(command = json_pack ("{s:s s:s*}", "op", "kubeconfig",
+                                  "path", path))
+        || agent_forward (ctx->agent, msg, command, REQUESTS_WAITING, &error) < 0)
+        respond (h, msg, -1, error.text[0] ? error.text : NULL);
+}
+
 static bool agent_concerned (const struct dws_config *before,
                              const struct dws_config *after)
 {
@@ -305,12 +329,9 @@ static void reload_apply (struct dws_ctx *ctx, json_t *unknown, void *arg)
     respond (ctx->h, reload->msg, 0, NULL);
 }
 
-/* Either the whole new configuration is good, or the old one stays.
- */
-static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
-                              const flux_msg_t *msg, void *arg)
+static void reload_begin (struct dws_ctx *ctx, const flux_msg_t *msg)
 {
-    struct dws_ctx *ctx = arg;
+    flux_t *h = ctx->h;
     struct reload *reload;
     dws_error_t error = { "" };
 
@@ -332,6 +353,54 @@ error:
     reload_destroy (reload);
 }
 
+/* Where no agent can say what it thinks of the kubeconfig, the file has been looked at
+ * as far as C can read it.
+ */
+static void reload_kubeconfig_cb (const struct call *call, flux_future_t *f)
+{
+    const flux_msg_t *msg = call->arg;
+    const char *fault = NULL;
+
+    if (flux_rpc_get_unpack (f, "{s:[s]}", "objects", &fault) < 0) {
+        reload_begin (call->ctx, msg);
+        return;
+    }
+    errno = EINVAL;
+    respond (call->ctx->h, msg, -1, fault);
+}
+
+/* Either the whole new configuration is good, or the old one stays.
+ */
+static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
+                              const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct dws_config *config = NULL;
+    flux_conf_t *conf = NULL;
+    flux_future_t *f = NULL;
+    dws_error_t error = { "" };
+
+    if (flux_module_config_request_decode (msg, &conf) < 0
+        || !(config = config_create (conf, NULL, &error))
+        || !(f = flux_rpc_pack (h, DWS_TOPIC_KUBECONFIG, FLUX_NODEID_ANY, 0,
+                                "{s:s*}", "path", config->kubeconfig)))
+        goto error;
+    if (flux_future_aux_set (f, NULL, (void *)flux_msg_incref (msg),
+                             (flux_free_f)flux_msg_decref) < 0) {
+        flux_msg_decref (msg);
+        flux_future_destroy (f);
+        goto error;
+    }
+    if (calls_add_within (ctx, f, KUBECONFIG_S, msg, reload_kubeconfig_cb) < 0)
+        goto error;
+    goto out;
+error:
+    respond (h, msg, -1, error.text[0] ? error.text : NULL);
+out:
+    dws_config_destroy (config);
+    flux_conf_decref (conf);
+}
+
 static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.create", create_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.setup", setup_cb, 0 },
@@ -344,6 +413,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_AGENT, agent_attach_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_REPORT, agent_report_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_KUBECONFIG, kubeconfig_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_STATUS, status_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_EXPIRY, expiry_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOGS, logs_cb, FLUX_ROLE_USER },
@@ -387,6 +457,7 @@ static const struct {
                           DWS_OPTIONAL ("max", COUNT) } },
     { DWS_TOPIC_EXPIRY, { DWS_REQUIRED ("name", STRING),
                           DWS_REQUIRED ("expires", NUMBER) } },
+    { DWS_TOPIC_KUBECONFIG, { DWS_OPTIONAL ("path", STRING) } },
     { DWS_TOPIC_LOGS, { DWS_REQUIRED ("jobid", ID),
                         DWS_OPTIONAL ("since", COUNT) } },
     { DWS_TOPIC_LOSSES, { DWS_OPTIONAL ("ack", ID) } },

@@ -23,7 +23,7 @@ import flux
 import flux.constants
 from flux.core.inner import ffi, lib
 
-from flux_k8s import names, systemd
+from flux_k8s import configcheck, names, systemd
 from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
@@ -397,10 +397,23 @@ class Agent:
         elif self._session is not None:
             batch = command.get("op") == "batch"
             for one in command["commands"] if batch else (command,):
-                self._session.commands.submit(one)
+                if one.get("op") == "kubeconfig":
+                    self._check_kubeconfig(one)
+                else:
+                    self._session.commands.submit(one)
             self._loop.begin()
             self._go_on()
         future.reset()
+
+    def _check_kubeconfig(self, command: dict[str, Any]) -> None:
+        """Whether the agent could use what is going to be configured."""
+        fault = configcheck.kubeconfig_fault(
+            self._overrides.kubeconfig or command.get("path"),
+            self._overrides.insecure,
+        )
+        objects = [] if fault is None else [fault]
+        result = {"type": "result", "seq": command.get("seq"), "ok": True}
+        self._box.put({**result, "objects": objects})
 
     def _on_turn(self, *_: Any) -> None:
         self._loop.turn()

@@ -15,11 +15,12 @@ from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 
 
-def _check_kubeconfig(path: str | None, insecure: bool) -> str | None:
+def kubeconfig_fault(path: str | None, insecure: bool) -> str | None:
+    """What is wrong with a kubeconfig, in one line, or None."""
     try:
         Kube(path, insecure=insecure)
     except ConfigError as exc:
-        return f"rabbit.kubeconfig: {exc}"
+        return texts.clean(f"rabbit.kubeconfig: {exc}")
     return None
 
 
@@ -40,7 +41,7 @@ def faults(
     found, notes = dws.config_faults(table, tables.get("queues"))
     path = table.get("kubeconfig") if isinstance(table, dict) else None
     if kubeconfig is not None or not any(map(_is_of_kubeconfig, found)):
-        fault = _check_kubeconfig(kubeconfig or path, insecure)
+        fault = kubeconfig_fault(kubeconfig or path, insecure)
         if fault is not None:
             found.append(fault)
     return found, notes

@@ -44,6 +44,7 @@ KEY_TIMING = "rabbit_%s_timing"
 # Requests to dws.so, without those about a job that the jobtap plugin sends.
 TOPIC_AGENT = "dws.agent"
 TOPIC_EXPIRY = "dws.expiry"
+TOPIC_KUBECONFIG = "dws.kubeconfig"
 TOPIC_LOGS = "dws.logs"
 TOPIC_LOSSES = "dws.losses"
 TOPIC_PLUGIN = "dws.plugin"

@@ -91,7 +91,7 @@ static void call_ready_cb (flux_future_t *f, void *arg)
 
 /* Takes over 'f'. 'call' is copied.
  */
-static int add_pending (struct calls *calls, flux_future_t *f,
+static int add_pending (struct calls *calls, flux_future_t *f, double seconds,
                         const struct call *call, call_f cb)
 {
     struct pending *p;
@@ -107,7 +107,7 @@ static int add_pending (struct calls *calls, flux_future_t *f,
     p->seq = ++calls->seq;
     p->f = f;
     p->cb = cb;
-    if (flux_future_then (f, -1., call_ready_cb, p) < 0
+    if (flux_future_then (f, seconds, call_ready_cb, p) < 0
         || idmap_insert (calls->pending, p->seq, p) < 0) {
         pending_destroy (p);
         return -1;
@@ -123,7 +123,7 @@ int calls_add (struct dws_ctx *ctx,
 {
     struct call call = { .ctx = ctx, .jobid = jobid, .kind = kind };
 
-    return add_pending (ctx->calls, f, &call, cb);
+    return add_pending (ctx->calls, f, -1., &call, cb);
 }
 
 int calls_add_with (struct dws_ctx *ctx,
@@ -134,5 +134,16 @@ int calls_add_with (struct dws_ctx *ctx,
 {
     struct call call = { .ctx = ctx, .jobid = jobid, .arg = arg };
 
-    return add_pending (ctx->calls, f, &call, cb);
+    return add_pending (ctx->calls, f, -1., &call, cb);
+}
+
+int calls_add_within (struct dws_ctx *ctx,
+                      flux_future_t *f,
+                      double seconds,
+                      const void *arg,
+                      call_f cb)
+{
+    struct call call = { .ctx = ctx, .arg = arg };
+
+    return add_pending (ctx->calls, f, seconds, &call, cb);
 }

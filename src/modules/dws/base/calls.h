@@ -45,4 +45,12 @@ int calls_add_with (struct dws_ctx *ctx,
                     const void *arg,
                     call_f cb);
 
+/* The same for one that is ready with ETIMEDOUT after so many seconds.
+ */
+int calls_add_within (struct dws_ctx *ctx,
+                      flux_future_t *f,
+                      double seconds,
+                      const void *arg,
+                      call_f cb);
+
 #endif /* !DWS_CALLS_H */
