@@ -1,14 +1,20 @@
 # shellcheck shell=bash
 # The harness of t/multiuser/*.t, and what makes the site that they run on: a management
-# node mgmt, and node0 to node3, whose brokers run as flux. Each node is a namespace with
-# a host name, a /run and a /var/lib/flux of its own; users, file systems and mounts are
-# everywhere the same.
+# node mgmt, and node0 to node3, whose brokers run as flux. On a site with the controllers
+# of DWS and NNF (DWS_NNF: their folder) the nodes have the names of theirs. Each node is a
+# namespace with a host name, a /run and a /var/lib/flux of its own; users, file systems and
+# mounts are everywhere the same.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 DWS_SRCDIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$DWS_SRCDIR/t/install/machine.sh"
 SITE_DIR=/var/tmp/site
+SITE_COMPUTES="node[0-3]"
 SITE_NODES=(mgmt node0 node1 node2 node3)
+if test -n "${DWS_NNF:-}"; then
+    SITE_COMPUTES="compute-[01-04]"
+    SITE_NODES=(mgmt compute-01 compute-02 compute-03 compute-04)
+fi
 DWS_SIM=$DWS_SRCDIR/.venv/bin/dws-sim
 PATH=$FLUX_PREFIX/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$DWS_SRCDIR/.venv/bin
 FLUX_URI=local:///nodes/mgmt/run/flux/local
@@ -98,9 +104,14 @@ site_ready () {
     test "$(as flux flux rabbit status --json | jq ".synced and .agent.synced")" = true
 }
 
-# dws_ctl COMMAND...: of the cluster
+# dws_ctl COMMAND...: of the simulated cluster
 dws_ctl () {
     "$DWS_SIM" ctl --kubeconfig "$SITE_DIR/kubeconfig" "$@"
+}
+
+# rig COMMAND...: see t/nnf/rig.py
+rig () {
+    "$DWS_SRCDIR/.venv/bin/flux" python "$DWS_SRCDIR/t/nnf/rig.py" "$DWS_NNF" "$@"
 }
 
 # requests of a user, with his own number and not with one that he says he has
@@ -125,10 +136,23 @@ units () {
     sed -n "s/ $2\$//p" "/nodes/$1/run/units.log"
 }
 
+# joined: all brokers are there
+joined () {
+    as flux flux overlay status --summary >overlay && grep -q full overlay
+}
+# broker_kill NODE: and no more of it
+broker_kill () {
+    kill -KILL $(processes "$1" "flux-broker.*")
+}
+
+all_ended () {
+    test -z "$(as flux flux jobs -Ano "{id}")"
+}
+
 # all_clean: no job is left, nothing of one in Kubernetes, no node drained
 all_clean () {
     dws_ctl wait-idle --timeout 30 &&
-    test -z "$(as flux flux jobs -Ano "{id}")" &&
+    all_ended &&
     test -z "$(as flux flux resource drain -no "{nodelist}")"
 }
 
