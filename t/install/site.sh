@@ -165,6 +165,9 @@ site_start_flux () {
 # site_start: the instance and the agent, by their units.
 site_start () {
     site_start_flux &&
+    site_start_agent
+}
+site_start_agent () {
     site_run agent "$SITE_PREFIX/lib/systemd/system/flux-coral2-dws.service" &&
     site_wait site_ready
 }

@@ -155,10 +155,46 @@ test_expect_success 'an instance and the agent start from their units' '
 test_expect_success 'flux rabbit selftest is all green' '
 	site_as flux flux rabbit selftest
 '
-test_expect_success 'it is removed, and nothing is left' '
+test_expect_success 'one of the next version is built' '
+	site_next_version next &&
+	mkdir newer &&
+	quietly next/packaging/rpm/build newer --nodeps &&
+	NEWER=$(ls newer/flux-dws-*.rpm | grep -v src)
+'
+test_expect_success 'a job runs and two wait' '
+	site_jobs_begin
+'
+test_expect_success 'the package is upgraded: jobs and agent are where they were' '
+	site_rpm -U "$NEWER" &&
+	test "$(rpm -q --queryformat "%{VERSION}" flux-dws)" = "$NEXT_VERSION" &&
+	rpm --verify --nodeps flux-dws &&
+	kill -0 "$(cat agent.pid)" &&
+	site_jobs_wait &&
+	site_as flux flux rabbit selftest --types none >selftest &&
+	grep "releases.*this command: $NEXT_VERSION.*module: $VERSION" selftest
+'
+test_expect_success 'the parts are loaded anew, as the page says' '
+	site_as flux flux module reload dws &&
+	site_as flux flux jobtap load --remove=dws-jobtap.so dws-jobtap.so &&
+	kill "$(cat agent.pid)" && { wait "$(cat agent.pid)" || :; } &&
+	site_start_agent &&
+	site_as flux flux rabbit selftest --types none >selftest &&
+	grep "all parts are of $NEXT_VERSION" selftest
+'
+test_expect_success 'all three jobs run to their end, and nothing of them is left' '
+	site_jobs_end
+'
+test_expect_success 'removed, it disables its unit' '
+	systemctl enable "$FLUX_PREFIX/lib/systemd/system/flux-coral2-dws.service" &&
+	find /etc/systemd -name "flux-coral2-dws*" >enabled &&
+	test -s enabled &&
 	site_stop &&
 	site_forget &&
 	site_rpm -e flux-dws &&
+	find /etc/systemd -name "flux-coral2-dws*" >enabled &&
+	test_must_be_empty enabled
+'
+test_expect_success 'nothing is left' '
 	site_gone
 '
 test_done
