@@ -126,6 +126,24 @@ test_expect_success 'the shell is killed on one of the nodes of a job' '
 	well $staging &&
 	others && drained
 '
+# Flux learns of the end of a process from its streams, which the shell has as well.
+test_expect_success 'the IMP of a job that runs is killed on one of its nodes: it goes on' '
+	runs alice 2 "node[0-1]" &&
+	processes node1 flux-imp >pids &&
+	test -s pids &&
+	kill -KILL $(cat pids) &&
+	stages &&
+	test "$(as alice flux jobs -no "{state}" $jobid)" = RUN &&
+	processes node1 flux-shell >pids &&
+	test -s pids &&
+	as alice flux cancel $jobid &&
+	ends &&
+	exceptions $jobid >types && test "$(cat types)" = cancel &&
+	well $staging &&
+	processes node1 flux-shell >pids &&
+	test_must_be_empty pids &&
+	others && drained
+'
 test_expect_success 'the IMP of a prolog is killed, whose script would go on' '
 	dws_ctl hold PreRun &&
 	jobid=$(submits alice 2 "node[0-1]" "$DIRECTIVE" true) &&
@@ -171,6 +189,36 @@ test_expect_success 'the IMP of an epilog is killed' '
 	site_wait test ! -e /nodes/node0/run/active/$(unit $jobid epilog) &&
 	test -e /nodes/node0/run/active/nnf-clientmount &&
 	rm /nodes/node0/run/stuck "$SITE_CONF/epilog.d/a-stuck.sh"
+'
+test_expect_success 'the broker of a node is killed, and started by its unit' '
+	begin &&
+	broker_kill node1 &&
+	wait_event $jobid exception &&
+	node_start node1 &&
+	site_wait joined &&
+	ends &&
+	as flux flux job eventlog $jobid >eventlog &&
+	grep "exception type=\"exec\".*node failure on node1" eventlog &&
+	well $staging &&
+	others && drained
+'
+test_expect_success 'a node crashes, and comes back' '
+	begin &&
+	node_crash node1 &&
+	wait_event $jobid exception &&
+	node_start node1 &&
+	site_wait joined &&
+	ends &&
+	as flux flux job eventlog $jobid >eventlog &&
+	grep "exception type=\"exec\".*node failure on node1" eventlog &&
+	well $staging &&
+	others && drained
+'
+test_expect_success 'jobs run on all of these nodes again' '
+	jobid=$(submits alice 2 "node[0-1]" "$DIRECTIVE" true) &&
+	wait_event $jobid clean &&
+	well $jobid &&
+	others
 '
 test_expect_success 'jobs run on all nodes again, and nothing is left' '
 	as bob flux cancel $his &&
