@@ -24,7 +24,8 @@ import flux.constants
 from flux.core.inner import ffi, lib
 
 from flux_k8s import configcheck, names, systemd
-from flux_k8s.commands import CommandQueue
+from flux_k8s.commands import CommandError, CommandQueue, check_fields, failure
+from flux_k8s.errors import ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.listwatch import Sink, Watchers, backoff_s
@@ -407,12 +408,17 @@ class Agent:
 
     def _check_kubeconfig(self, command: dict[str, Any]) -> None:
         """Whether the agent could use what is going to be configured."""
+        result = {"type": "result", "seq": command.get("seq"), "ok": True}
+        try:
+            check_fields(command)
+        except CommandError as exc:
+            self._box.put({**result, **failure(ApiError(400, "BadRequest", str(exc)))})
+            return
         fault = configcheck.kubeconfig_fault(
             self._overrides.kubeconfig or command.get("path"),
             self._overrides.insecure,
         )
         objects = [] if fault is None else [fault]
-        result = {"type": "result", "seq": command.get("seq"), "ok": True}
         self._box.put({**result, "objects": objects})
 
     def _on_turn(self, *_: Any) -> None:

@@ -55,10 +55,14 @@ class CommandError(Exception):
     """A command that makes no sense; the text names the key at fault."""
 
 
-def _check(command: Command) -> None:
-    """All fields of the operation are there, and of their types."""
+def check_fields(command: Command) -> None:
+    """All fields of the operation are there, and of their types.
+
+    Raises:
+        CommandError: the first that is not.
+    """
     op = command.get("op")
-    if not isinstance(op, str) or op not in _OPERATIONS:
+    if not isinstance(op, str) or op not in _FIELDS:
         raise CommandError(f"unknown op {op!r}")
     for name, kind in _FIELDS[op].items():
         key = name.rstrip("?")
@@ -67,7 +71,7 @@ def _check(command: Command) -> None:
                 raise CommandError(f"{op}: {key}: is required")
         elif not _fits(command[key], kind) or (command[key] == "" and key != ALL):
             raise CommandError(f"{op}: {key}: expected {_TYPES[kind]}")
-    if command["kind"] not in RESOURCES:
+    if "kind" in _FIELDS[op] and command["kind"] not in RESOURCES:
         raise CommandError(f"{op}: unknown kind {command['kind']!r}")
 
 
@@ -244,6 +248,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "logs": {**_OF_KIND, "selector": str, "bytes": int, "since?": int, "name?": str},
     "drop-finalizer": {**_OF_OBJECT, "finalizer": str},
     "delete": _OF_OBJECT,
+    "kubeconfig": {"path?": str},  # done by the agent itself
 }
 _TYPES = {
     str: "a text",
@@ -284,7 +289,7 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
         ApiError: transient trouble; the command is to be repeated.
     """
     try:
-        _check(command)
+        check_fields(command)
         result: dict[str, Any] = {"ok": True}
         result.update(await _OPERATIONS[command["op"]](kube, command))
     except CommandError as exc:
