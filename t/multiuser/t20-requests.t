@@ -12,7 +12,8 @@ methods () {
 	grep "^dws\.\|^job-manager\.dws\." methods.out
 }
 
-test_expect_success 'two users have a job each' '
+test_expect_success 'one has a file system that lasts, and two have a job each' '
+	as bob flux run -N2 -S dw="#DW create_persistent type=xfs capacity=10GiB name=lasting" true &&
 	for user in alice bob; do
 		as $user flux submit -N2 -S dw="#DW jobdw type=xfs capacity=10GiB name=mine" \
 			sleep inf >$user.job &&
@@ -59,6 +60,24 @@ test_expect_success 'nothing of the job of another can be had or changed' '
 	ask alice dws.quota >out && jq -e "all(.users[]; .userid == 2001)" out &&
 	test_must_fail as alice flux cancel $(cat bob.job)
 '
+# about TOPIC ID NAME: alice about that job, or that file system, in each field that a
+# request may name it by; what names it is left out of the answer
+about () {
+	ask alice $1 "{\"id\": $2, \"jobid\": $2, \"ack\": $2, \"name\": \"$3\", \"expires\": 0}" \
+		>about.out 2>&1
+	echo "status $?" >>about.out
+	sed "s/\b$2\b/ID/g; s/$(flux job id --to=f58 $2)/ID/g; s/\b$3\b/NAME/g" about.out
+}
+# To dws.disconnect there is no answer.
+test_expect_success 'of all that users may ask, the answer is as if there were no such job' '
+	methods "any user" | grep -vx dws.disconnect >any &&
+	test $(wc -l <any) -ge 8 &&
+	for topic in $(cat any); do
+		about $topic $his lasting >answer &&
+		about $topic 1234567890123 nowhere >expected &&
+		test_cmp expected answer || { echo "$topic" && return 1; }
+	done
+'
 test_expect_success 'nor do admin commands work for a user' '
 	test_must_fail as alice flux rabbit disable rabbit0 2>err &&
 	test_must_fail as alice flux module remove dws &&
@@ -78,6 +97,7 @@ test_expect_success 'the jobs have noticed nothing of all that' '
 		as $user flux cancel $(cat $user.job) &&
 		wait_event $(cat $user.job) clean || return 1
 	done &&
+	as bob flux run -N2 -S dw="#DW destroy_persistent name=lasting" true &&
 	all_clean
 '
 test_done
