@@ -72,6 +72,9 @@ class Cluster:
     def run(self, cmd):
         return getattr(self, "do_" + cmd["op"].replace("-", "_"))(cmd)
 
+    def do_kubeconfig(self, cmd):
+        return []  # any can be used
+
     def do_create(self, cmd):
         if self.args.refuse:
             raise Refused(
@@ -293,7 +296,7 @@ class Agent:
             self.report([snapshot])
         else:
             self.report([self.result(cmd)])
-            if self.args.relist and (cmd["op"], cmd["kind"]) == ("patch", "workflows"):
+            if self.args.relist and is_patch(cmd):
                 self.report([snapshot])
         self.cluster.control()
         self.report(list(self.cluster.events))
@@ -313,7 +316,7 @@ class Agent:
                 "status": exc.status,
                 "message": str(exc),
             }
-        if self.args.shown and (cmd["op"], cmd["kind"]) == ("patch", "workflows"):
+        if self.args.shown and is_patch(cmd):
             self.cluster.control()
             self.cluster.events.clear()
         result = {"type": "result", "seq": cmd["seq"], "ok": True}
@@ -325,6 +328,10 @@ class Agent:
             copy = json.loads(json.dumps(obj))
             result["object"] = project(cmd["kind"], copy, cmd.get("whole", False))
         return result
+
+
+def is_patch(cmd):
+    return (cmd["op"], cmd.get("kind")) == ("patch", "workflows")
 
 
 def main():
