@@ -24,7 +24,7 @@ COMMENTS = {
     "bench": 16,
     "engine": 8,
     "scripts": 13,
-    "src/common/libdws": 14,
+    "src/common/libdws": 1,
     "src/modules/dws": 18,
     "src/modules/dws-jobtap": 14,
     "src/modules/sched-rabbit": 16,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See config.h. A key that is not in the table is refused: it is a typing
- * mistake. Components that read a key by themselves still have it checked
- * here.
+ * See config.h. A key that is not in the table is rejected as a typing mistake. Keys that
+ * other components read themselves are checked here as well.
  */
 
 #include <errno.h>
@@ -23,7 +22,7 @@
 #include "config_options_private.h"
 #include "config_site_private.h"
 
-/* What a value of this option has to be, in words.
+/* Describe in words the values that this option accepts.
  */
 static void describe_bounds (const struct option *opt, char *buf, size_t size)
 {
@@ -189,15 +188,15 @@ static int set_option (struct dws_config *config,
 /* The whole table
  */
 
-/* What of the policy no site decides about.
+/* Members of the policy that have no key in the configuration.
  */
 static const struct dws_policy constants = {
     .orphan_grace = 10.,
     .container_log_bytes = 4096,
 };
 
-/* Where nodes next to the data are idle, and nobody gets them, it is kept for such a part
- * of the time, and so long at most (s).
+/* Contended data is released after 1/YIELD_PART of data_first_timeout, or after YIELD_MAX
+ * seconds if that is sooner.
  */
 #define YIELD_PART 30.
 #define YIELD_MAX 120.
@@ -240,8 +239,7 @@ static int add_text (json_t *array, const char *text)
     return 0;
 }
 
-/* Note a fault, or with no place to note it give up. Lack of memory always
- * ends it.
+/* Note a fault. Returns -1 if there is no place to note it, or no memory.
  */
 static int fault (json_t *faults, const dws_error_t *error)
 {
@@ -261,8 +259,8 @@ static void unknown_key (const char *key, char *note, size_t size)
               dws_nearest_hint (&nearest, hint, sizeof (hint)));
 }
 
-/* One key of the table. What is of no use is noted; an unknown key is a fault, unless
- * there is a place for notes alone.
+/* Read one key into 'config'. A renamed key adds a note. An unknown or obsolete key is
+ * an error, unless the caller has a place for notes and none for faults.
  */
 static int read_key (struct dws_config *config,
                      json_t *table,
@@ -291,7 +289,7 @@ static int read_key (struct dws_config *config,
     return opt ? set_option (config, opt, value, error) : 0;
 }
 
-/* What is wrong with keys that the plugin does not go by is not for it to refuse.
+/* The plugin must not fail for a fault in a key that it does not read.
  */
 static bool concerns (bool plugin, const char *key)
 {

@@ -16,14 +16,14 @@
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
 
-/* Where Lustre lies, and all that need not be next to the job's nodes.
+/* Where to place Lustre and all other storage that need not be next to the job's nodes.
  */
 enum dws_placement {
     DWS_PLACEMENT_NEAR,
     DWS_PLACEMENT_ANYWHERE,
 };
 
-/* Which jobs with copy_in have their storage and data before they have nodes.
+/* When a job with copy_in gets its storage and data before its nodes.
  */
 enum dws_data_first {
     DWS_DATA_FIRST_NEVER,
@@ -58,45 +58,45 @@ struct dws_config {
 };
 
 /* Read the table (NULL: an empty one). The error begins with the full name of
- * the key at fault. What is passed over, and keys of flux-coral2, are told in
- * 'notes', an array of texts; without one (NULL) unknown keys are faults.
+ * the key at fault. Ignored keys, and keys of flux-coral2, are reported in 'notes',
+ * an array of texts; without it (NULL) unknown keys are faults.
  * Fails with EINVAL or ENOMEM.
  */
 struct dws_config *dws_config_create (json_t *table,
                                       json_t *notes,
                                       dws_error_t *error);
 
-/* The same, with what the table names: files, programs, and queues, which are those of
- * the table [queues]. An instance that starts, which has a place for 'notes', does
- * without some of that. Fails also with what reading the mapping gave.
+/* The same, and check what the table names: files, programs, and queues, which are those
+ * of the table [queues]. With 'notes', for an instance that starts, some of these may be
+ * missing. Also fails with the errno of reading the mapping.
  */
 struct dws_config *dws_config_load (json_t *table,
                                     json_t *queues,
                                     json_t *notes,
                                     dws_error_t *error);
 
-/* Are there users or groups in [rabbit.limits] that have to be looked up? The name
- * service is asked for them by the second, which may take long: it returns a new
- * array of texts, one for each that there is none of. No rule with one fits anybody.
+/* Does [rabbit.limits] name users or groups? dws_config_unknown_names() asks the name
+ * service for them, which may take long: it returns a new array with a text for each
+ * name that does not exist. A rule with such a name fits nobody.
  */
 bool dws_config_has_names (json_t *limits);
 json_t *dws_config_unknown_names (json_t *limits);
 
-/* The same from those keys alone that the jobtap plugin goes by; all others are
- * passed over, and need not be there.
+/* The same, from the keys that the jobtap plugin reads; other keys are ignored, and
+ * may be missing.
  */
 struct dws_config *dws_config_plugin (json_t *table, dws_error_t *error);
 void dws_config_destroy (struct dws_config *config);
 
-/* {"faults", "notes"}: arrays of texts. With any fault dws_config_load() and a look at
- * the names fail when there is no place for notes; notes are of keys that do no harm.
- * 'queues' is NULL if it is not known which there are.
+/* {"faults", "notes"}: arrays of texts. Each fault is one for which dws_config_load()
+ * without notes, or the check of the names, fails; notes are about keys that do no harm.
+ * 'queues' is NULL if the queues are not known.
  * Returns a new reference, or NULL with errno ENOMEM.
  */
 json_t *dws_config_faults (json_t *table, json_t *queues);
 
-/* What the agent goes by, as an object of the keys that concern it, defaults
- * filled in. Returns a new reference, or NULL with errno ENOMEM.
+/* The agent's configuration: an object of the keys that it reads, defaults filled
+ * in. Returns a new reference, or NULL with errno ENOMEM.
  */
 json_t *dws_config_agent (const struct dws_config *config);
 

@@ -38,7 +38,7 @@ static int check_port (const char *s)
         && port >= 0 && port <= 65535 ? 0 : -1;
 }
 
-/* Nothing but the loopback: the numbers are for this node.
+/* Accept only the loopback and UNIX sockets: the metrics are for this node.
  */
 int dws_config_check_metrics (const char *name,
                               json_t *value,
@@ -79,7 +79,7 @@ int dws_config_unknown_key (const char *full, const char *key,
     return unknown (full, "key", key, known, error);
 }
 
-/* A size is a number of GiB here.
+/* The value must be a number of GiB.
  */
 static int unexpected_gib (const char *full, json_t *value, dws_error_t *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Internal to config.c: what a key's type and bounds do not say about its
- * value. 'name' is that of the key, for the error.
+ * Internal to config.c: checks of values beyond their type and bounds. 'name' is the
+ * key, for the error.
  */
 
 #ifndef LIBDWS_CONFIG_CHECKS_PRIVATE_H

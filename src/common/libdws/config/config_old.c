@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Keys of flux-coral2 that have another name here, or that nothing is needed for, and
- * keys that are not there any more, with what to do.
+ * Keys of flux-coral2 that have another name here or are not needed, and keys that were
+ * removed, each with advice.
  */
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Internal to config.c: keys of flux-coral2, and keys that there were.
+ * Internal to config.c: keys of flux-coral2, and keys that were removed.
  */
 
 #ifndef LIBDWS_CONFIG_OLD_PRIVATE_H
@@ -16,10 +16,9 @@ enum dws_config_old {
     DWS_KEY_GONE,               // what the site has decided by it is not done
 };
 
-/* Is a key of the table one of flux-coral2 only, or one that is gone? Returns which,
- * with what to tell the admin in note, and in *now the key that it stands for, or NULL
- * if it stands for none; -1 with EINVAL if the table says something else by the new
- * key.
+/* Is the key one of flux-coral2, or one that was removed? Returns which, with advice for
+ * the admin in note, and in *now the key that replaces it, or NULL if there is none; -1
+ * with EINVAL if the table has another value for the new key.
  */
 int dws_config_old_key (json_t *table,
                         const char *key,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the table [rabbit] names outside of itself (files, programs, queues, users,
- * groups), and keys that contradict each other. A reload and --check-config go through
- * the same checks in the same order.
+ * Checks of everything that [rabbit] names outside of itself (files, programs, queues,
+ * users, groups), and of keys that contradict each other. A reload and --check-config
+ * run the same checks in the same order.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@ struct site {
     json_t *queues;             // NULL: not known
 };
 
-/* The words are those of the scheduler, which reads the file as well.
+/* Error texts are those of the scheduler, which reads the file as well.
  */
 static json_t *load_file (const char *path, dws_error_t *error)
 {
@@ -92,7 +92,7 @@ static int check_kubeconfig (const struct site *site, dws_error_t *error)
     return rc;
 }
 
-/* The command runs as the instance owner: nobody else may say what it does.
+/* The command runs as the instance owner, so nobody else may be able to write it.
  */
 static int check_program (const struct site *site, dws_error_t *error)
 {
@@ -225,8 +225,8 @@ static int check_times (const struct site *site, dws_error_t *error)
     return 0;
 }
 
-/* An instance that starts does without what is not 'needed': jobs should not lose
- * their storage because a program is away, or a user has left.
+/* An instance that starts ignores faults of checks that are not 'needed': jobs should not
+ * lose their storage because a program is missing, or a user has left.
  */
 static const struct {
     int (*check)(const struct site *site, dws_error_t *error);
@@ -271,7 +271,7 @@ static bool is_name (const char *s)
     return s && !(*s >= '0' && *s <= '9');
 }
 
-/* Nothing is said of a name service that fails.
+/* A name service that fails does not make the configuration wrong.
  */
 static bool no_user (const char *name)
 {

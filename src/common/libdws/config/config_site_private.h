@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Internal to config.c: what the table names outside of itself.
+ * Internal to config.c: checks of what the table names outside of itself.
  */
 
 #ifndef LIBDWS_CONFIG_SITE_PRIVATE_H
@@ -8,10 +8,10 @@
 
 #include "config.h"
 
-/* Check files, programs, queues and contradictions, and fill in what comes of it:
- * topology and drain_properties. Every fault goes to 'faults'; without that array the
- * first one ends it, or, if an instance can start with it, goes to 'notes' where there
- * is that array. 'queues' is the table [queues], NULL if it is not known.
+/* Check files, programs, queues and contradictions, and set topology and
+ * drain_properties. Faults are added to 'faults'. Without that array the first fault ends
+ * the check; one with which an instance can start goes to 'notes' instead, if that array
+ * is there. 'queues' is the table [queues], NULL if it is not known.
  */
 int dws_config_check_site (struct dws_config *config,
                            json_t *table,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See limits.h. Rules have names rather than numbers: in several files they merge
- * instead of one file's taking the place of another's, and a text that refuses a
- * job names one that stays the same.
+ * See limits.h. Rules have names rather than numbers: rules of several files are merged
+ * instead of replaced, and the name in an error text stays the same.
  */
 
 #include <errno.h>
@@ -88,7 +87,7 @@ static int set_allow (struct dws_limit_rule *rule, json_t *value,
     return 0;
 }
 
-/* It says what total is meant, and is looked at with that.
+/* Check 'per', which says whose total the rule limits; which_total() reads it.
  */
 static int check_per (const struct dws_limit_rule *rule, json_t *table,
                       json_t *value, dws_error_t *error)
@@ -255,7 +254,7 @@ bool dws_limits_any (const struct dws_limits *limits)
     return limits && limits->count > 0;
 }
 
-/* Who goes by which rule
+/* Matching rules to subjects
  */
 
 static enum dws_known fits_text (const char *wanted, const char *text,
@@ -284,7 +283,7 @@ static enum dws_known fits_user (const char *wanted,
     return fits_text (wanted, subject->user, true);
 }
 
-/* The group is asked for last: that may take a while.
+/* Match the group last: looking it up may take a while.
  */
 static enum dws_known fits (const struct dws_limit_rule *rule,
                             const struct dws_subject *subject)
@@ -316,7 +315,7 @@ static enum dws_known fits (const struct dws_limit_rule *rule,
     }
 }
 
-/* No bank: nothing to count for it.
+/* A job that has no bank, and gets none, counts for no bank's total.
  */
 static bool concerns (const struct dws_subject *subject, enum dws_limit what)
 {

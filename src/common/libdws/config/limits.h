@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * [rabbit.limits]: who may have how much rabbit storage.
+ * [rabbit.limits]: how much rabbit storage each subject may take.
  *
- * Each table in it is a rule: whom it is for (user, group, bank, queue: all of those
- * that are there have to fit, none is everybody) and what it allows (allow, job,
- * node, total). Sizes are compared with what is taken of rabbits, not with what was
- * asked for. Each of these is decided by itself: by the first rule, in the order
- * of the configuration, that fits and has it. There are two of total: what one user
- * may have, and with per = "bank" what one bank may.
+ * Each table in it is a rule: its subjects (user, group, bank, queue: all that are set
+ * must match, a rule without any matches everybody) and what it allows (allow, job,
+ * node, total). Sizes are compared with the bytes taken of rabbits, not with those
+ * asked for. Each limit is decided by itself: by the first rule, in the order of the
+ * configuration, that matches and sets it. 'total' limits one user or, with
+ * per = "bank", one bank.
  */
 
 #ifndef LIBDWS_LIMITS_H
@@ -52,7 +52,7 @@ enum dws_known {
     DWS_KNOWN_NOT,              // not yet
 };
 
-/* Whose job it is. All is borrowed.
+/* The owner of a job. The members are borrowed.
  */
 struct dws_subject {
     uint32_t userid;
@@ -65,8 +65,8 @@ struct dws_subject {
     void *arg;
 };
 
-/* The rules that decide for a subject: NULL where none does. They belong to the
- * limits. If it is not known which one does, 'open' is set.
+/* The rules that decide for a subject, owned by the limits: NULL where none does. 'open'
+ * is set where the deciding rule is not known yet.
  */
 struct dws_applying {
     const struct dws_limit_rule *rules[DWS_LIMIT_COUNT];
@@ -98,7 +98,7 @@ json_t *dws_limits_describe (const struct dws_applying *applying);
 int64_t dws_limits_bytes (const struct dws_applying *applying,
                           enum dws_limit what);
 
-/* What a user or a bank has.
+/* Storage that a user or a bank holds.
  */
 struct dws_in_use {
     int64_t bytes;

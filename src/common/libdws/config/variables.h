@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Which environment variables that come from Kubernetes a job may get.
+ * The environment variables from Kubernetes that a job may get.
  */
 
 #ifndef LIBDWS_VARIABLES_H
@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Those whose names begin with DW_ or NNF_: no other may change how a job finds or
- * loads programs. Nor the secret token's, which is had by a request.
+/* Only names that begin with DW_ or NNF_ pass: no other may change how a job finds or
+ * loads programs. The variables of the secret token are excluded: a request returns it.
  */
 bool dws_variable_may_pass (const char *name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The epilog timeout lets a job go. Its nodes and rabbits go to other jobs then: those
- * that are not clean are kept from them. See rows_private.h.
+ * The epilog timeout lets a job go, and its nodes and rabbits go to other jobs: nodes
+ * with mounts and rabbits with allocations are withheld first. See rows_private.h.
  */
 
 #include "rows_private.h"
@@ -30,9 +30,9 @@ bool dws_rabbits_secured (const struct dws_workflow *wf)
     return wf->allocated && (!*wf->allocated || wf->barred);
 }
 
-/* The nodes that are mounted are drained before the job is let go: here or, where that
- * comes too late, all of its nodes by the plugin. Those that are clean are given back
- * then, if the scheduler does not place the next job on a rabbit that is still taken.
+/* Nodes with a mount are drained before the job is let go: here or, if that comes too
+ * late, all nodes of the job by the plugin. Clean nodes are undrained as soon as the
+ * scheduler cannot place the next job on a rabbit that still holds allocations.
  */
 static void keep_mounted (struct view *v)
 {
@@ -61,8 +61,8 @@ static void keep_allocated (struct view *v)
         act (v, DWS_ACT_DISABLE);
 }
 
-/* Without our finalizer the workflow may go before it is known which nodes are
- * clean. Rabbits need not be waited for: when the workflow is gone nothing is left there.
+/* Without our finalizer the workflow may vanish before it is known which nodes are clean.
+ * Rabbits need no wait: a workflow that is gone has left no allocation on them.
  */
 static bool nodes_known (struct view *v)
 {

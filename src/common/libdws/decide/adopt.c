@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Workflows that flux-coral2 has made for jobs that still live: they become ours
- * before the table of reconcile.c says anything about them. A label is all that
- * they lack. It goes on last, so that after a restart the same is done again.
+ * Adopts workflows that flux-coral2 has made for jobs that still live, before the
+ * table of reconcile.c decides about them. Only our label is missing. The label is
+ * added last, so that a restart repeats the steps before it.
  */
 
 #include "view_private.h"
 
-/* That of a job whose nodes are still to be found can be made again, and is not
- * worth the risk that it is another's. Of any other job file systems may be mounted:
- * its presets may have been changed since, but it is its own.
+/* The workflow of a job without nodes can be made again, so other directives mean that
+ * it may belong to another job. Once the job has nodes, file systems may be mounted:
+ * the workflow is the job's own, even if presets have changed since.
  */
 bool dws_adopt_fits (const struct dws_job *job, const struct dws_workflow *wf)
 {

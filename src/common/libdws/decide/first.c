@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Data first, nodes later: a job gets its storage and its data while it is in
- * depend, and waits in the queue for nodes next to them. Who holds nodes never waits
- * for a job that waits for nodes for longer than data_first_timeout: then what it was
- * given is given back, and it asks for nodes first, as others do, and for good.
+ * depend, and waits in the queue for nodes next to them. A job that holds nodes never
+ * waits longer than data_first_timeout for a job that waits for nodes: after that the
+ * waiting job's storage is released, and it asks for nodes first, for good.
  */
 
 #include "rows_private.h"
@@ -18,7 +18,7 @@ static void update (struct view *v, enum dws_first first)
         a->first = first;
 }
 
-/* Nodes first. That is to be known later of a job that might have had it otherwise.
+/* Nodes first. DWS_FIRST_NO records that the job could have had its data first.
  */
 void offer (struct view *v)
 {
@@ -62,7 +62,7 @@ void row_offer_staged (struct view *v)
         update (v, DWS_FIRST_YES);
 }
 
-/* In the queue, what it was given first is gone, or is not to be used.
+/* For a job in the queue: its data is gone or must not be used, so it gets nodes first.
  */
 void row_unstage (struct view *v)
 {
@@ -82,7 +82,7 @@ void row_keep_staged (struct view *v)
         row_unstage (v);
 }
 
-/* The nodes that are to mount are known only now.
+/* With data first, the nodes that mount are known only after the queue.
  */
 bool have_computes (struct view *v)
 {

@@ -3,10 +3,10 @@
  * A stage-out that has failed, and may be tried again while the data is still
  * there (policy stage_out_retry). See rows_private.h.
  *
- * The workflow itself says since when, and whether somebody has asked for that.
+ * The workflow records when the stage-out failed, and whether a user asks to retry it.
  * NNF starts a data movement anew when a failed one is deleted, and the workflow
- * leaves Error. Nothing is mounted on the job's nodes after PostRun, so they are
- * given back, and the job is from then on like one with release_nodes.
+ * leaves Error. PostRun has unmounted the job's nodes, so they are released, and the
+ * job goes on like one with release_nodes.
  */
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "rows_private.h"
 
-/* The action that was just asked for, if it tells of the failure.
+/* Make the last action a warning: the stage-out can be retried until 'until'.
  */
 static void add_until (struct view *v, double until)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Persistent file systems that are to go some day: who is told, and what is destroyed.
+ * Expiry of persistent file systems: whom to notify, and what to destroy.
  *
- * What destroys a file system in DWS is the Teardown of a workflow. That is made for
- * it when its time has come, and as long as it is in Proposal nothing is lost: it is
- * deleted when somebody wants the file system after all.
+ * DWS destroys a file system in the Teardown of a workflow. The module makes this
+ * workflow when the file system expires. A workflow in Proposal destroys nothing yet: it
+ * is deleted when somebody wants the file system after all.
  */
 
 #ifndef LIBDWS_LEASES_H
@@ -15,7 +15,7 @@
 
 #include "libdws/facts/workflow.h"
 
-/* What can be done about a file system.
+/* The next action for a file system.
  */
 enum dws_lease_action {
     DWS_LEASE_NOTHING,
@@ -44,17 +44,17 @@ struct dws_lease {
     enum dws_lease_action action;       // the decision
 };
 
-/* Its time is over, and there is nobody who wants it.
+/* Has the file system expired, and does no job want it?
  */
 bool dws_lease_is_due (const struct dws_lease *lease, double now);
 
-/* It cannot be kept any more.
+/* Is it too late to keep the file system?
  */
 bool dws_lease_is_doomed (const struct dws_lease *lease);
 
-/* Decide about all of them; no more than 'max' are destroyed at one time, those first
- * that have been due for longest. 'notice' (s) is how long before one expires that is
- * said. Returns when to decide again, if nothing changes before, or 0.
+/* Decide about all leases. At most 'max' file systems are destroyed at one time, the
+ * longest due first. 'notice' is how long before it expires a notice is sent (s).
+ * Returns when to decide again if nothing changes before, or 0.
  */
 double dws_leases_decide (struct dws_lease *leases,
                           size_t count,

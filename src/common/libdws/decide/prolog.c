@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The limit for the whole prolog, policy.prolog_timeout. Data that is staged in and
- * gets on is not subject to it: how long that takes depends on how much it is.
+ * The limit for the whole prolog, policy.prolog_timeout. Data that is being staged in
+ * and advances may exceed it: the time of a copy depends on its size.
  */
 
 #include <stddef.h>
 
 #include "rows_private.h"
 
-/* Two readings of a copy's progress are so many seconds apart at least: NNF tells it every
- * 5 s where nnf-sos' example profile is used (progressIntervalSeconds).
+/* The least time between two readings of a copy's progress (s): NNF updates it every 5 s
+ * with nnf-sos' example profile (progressIntervalSeconds).
  */
 #define STEP_MIN 10.
 
@@ -46,7 +46,7 @@ static bool is_through (struct view *v)
                           || wf->state == DWS_STATE_PRERUN));
 }
 
-/* Mounting has the whole time once more when data was staged in until after its end.
+/* If data was staged in beyond the limit, mounting gets the whole limit once more.
  */
 static double begins (struct view *v)
 {
@@ -59,8 +59,8 @@ static double begins (struct view *v)
     return begin;
 }
 
-/* The movements are read first a little before the end, so that they can be compared
- * when it has come.
+/* The first reading of the movements comes a little before the limit, so that a second
+ * one at the limit can be compared with it.
  */
 static bool moves_in (struct view *v, double begin)
 {
@@ -74,7 +74,7 @@ static bool moves_in (struct view *v, double begin)
         && advances (v, step);
 }
 
-/* What the job waits for when the time is over, whoever is to do it.
+/* Returns the unmet condition that the timeout message names, as a borrowed text.
  */
 static const char *awaited (const struct view *v)
 {
@@ -100,7 +100,7 @@ static const char *awaited (const struct view *v)
     }
 }
 
-/* With what DWS says of the state.
+/* Fail with the message that DWS has for the state.
  */
 static void fail_overdue (struct view *v, double limit)
 {

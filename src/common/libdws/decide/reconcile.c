@@ -12,8 +12,8 @@
 #include "rows_private.h"
 #include "view_private.h"
 
-/* Where the job is, as the table sees it. It is finer than enum dws_phase:
- * an exception or a timeout changes what has to be done.
+/* The position of the job in the table. The phases of enum dws_phase are too
+ * coarse: an exception or a timeout changes what has to be done.
  */
 enum {
     DEPEND = 1 << 0,
@@ -166,8 +166,8 @@ static unsigned int view_condition (const struct dws_workflow *wf)
     return wf->status == DWS_STATUS_TRANSIENT ? TRANSIENT : BUSY;
 }
 
-/* Flux gives ids out again that it forgot in a crash, and a job that it forgot may
- * have left a workflow. Nothing has been done with that yet: the job is in DEPEND.
+/* Flux reuses ids that it forgot in a crash, and a forgotten job may have left a
+ * workflow. The new job, in DEPEND, has not used that workflow yet.
  */
 static bool is_anothers (const struct dws_job *job,
                          const struct dws_workflow *wf)
@@ -178,7 +178,7 @@ static bool is_anothers (const struct dws_job *job,
             || wf->directives_hash != job->directives_hash);
 }
 
-/* What comes after PostRun is then not decided before the job is let go.
+/* Does release_nodes end the epilog now? DataOut and Teardown follow after the job.
  */
 static bool is_unmounted (const struct dws_workflow *wf,
                           const struct dws_policy *policy)

@@ -2,7 +2,7 @@
  *
  * The decision: given the facts about a job and its workflow, what to do next.
  *
- * dws_reconcile() has no memory and does nothing itself. It may be called at
+ * dws_reconcile() has no memory and performs no action. Callers may call it at
  * any time, any number of times: it never asks what has changed. The caller
  * carries the actions out and calls again when that has changed a fact.
  */
@@ -13,7 +13,7 @@
 #include "libdws/facts/job.h"
 #include "libdws/facts/workflow.h"
 
-/* What ends the epilog of a job that has run.
+/* When the epilog of a job that has run ends.
  */
 enum dws_release {
     DWS_RELEASE_TEARDOWN,       // its workflow is torn down
@@ -186,24 +186,24 @@ int dws_reconcile (const struct dws_job *job,
  */
 bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf);
 
-/* Of a job that is let go by the epilog timeout: true if no node that has a mount
- * of its workflow ('wf', NULL as for dws_reconcile()) can be given to another job.
- * What is under way has been sent; the caller waits for the answer.
+/* For a job that the epilog timeout lets go: true if no node that has a mount of its
+ * workflow ('wf', NULL as for dws_reconcile()) can be allocated to another job. A drain
+ * counts once it is sent; the caller waits for the response.
  */
 bool dws_nodes_secured (const struct dws_job *job,
                         const struct dws_workflow *wf);
 
-/* Likewise: true if it is known which rabbits have allocations of its workflow, and the
- * scheduler gives nothing of them to another job.
+/* Likewise: true if the rabbits with allocations of its workflow are known, and the
+ * scheduler allocates none of them to another job.
  */
 bool dws_rabbits_secured (const struct dws_workflow *wf);
 
-/* Is a workflow that flux-coral2 has made the one of this job? Of a job that is
- * gone that is not known before its eventlog has been read: until then it may be.
+/* Does a workflow that flux-coral2 has made belong to this job? True for a job that is
+ * gone until its eventlog has been read: the workflow may be its own.
  */
 bool dws_adopt_fits (const struct dws_job *job, const struct dws_workflow *wf);
 
-/* It was made before Computes were written, and the job's nodes are to be mounted.
+/* Must Computes still be written for such a workflow, so that NNF mounts the nodes?
  */
 bool dws_adopt_needs_computes (const struct dws_job *job,
                                const struct dws_workflow *wf);

@@ -12,8 +12,8 @@
 /* Is there a workflow?
  */
 
-/* Only a get by name can say: a watch or a list shows those alone that have our label,
- * and a list may be older than the workflow.
+/* Only a get by name can tell: watches and lists show only workflows with our label, and
+ * a list may be older than the workflow.
  */
 void row_look (struct view *v)
 {
@@ -46,9 +46,9 @@ void row_offer (struct view *v)
     offer (v);
 }
 
-/* The job is told of the nodes that lag before anything else: nobody who starts anew
- * in between knows which it has been told of. The property badrabbit keeps jobs from
- * nodes whose rabbit is known to be down, until it is back: only others are drained.
+/* Report lagging nodes to the job before anything else: a module that restarts between
+ * two steps cannot tell which nodes the job knows of. The property badrabbit keeps jobs
+ * from nodes whose rabbit is known to be down: only other nodes are drained.
  */
 static bool have_told (struct view *v)
 {
@@ -69,8 +69,8 @@ static void leave_out (struct view *v)
         act (v, DWS_ACT_EXCLUDE);
 }
 
-/* Computes is left as it is once there are mounts: when it changes NNF counts the
- * allocations of a rabbit out anew, and those nodes that are mounted get others'.
+/* Leave Computes as it is once there are mounts: when it changes NNF assigns the
+ * allocations of a rabbit anew, and nodes with a mount would get those of others.
  */
 static void waive (struct view *v)
 {
@@ -78,8 +78,8 @@ static void waive (struct view *v)
         act (v, DWS_ACT_FORCE_READY);
 }
 
-/* Whoever lays the storage out has found rabbits down, and their nodes may be
- * left out. Returns false while Computes still has these.
+/* The layout has found rabbits down, and their nodes may be left out. Returns
+ * false while Computes still has these nodes.
  */
 static bool settle_down (struct view *v)
 {
@@ -153,8 +153,8 @@ static bool have_lagging (struct view *v)
     return false;
 }
 
-/* What is forced ready lacks the variables of all file systems after the one that was
- * waited for. Where those are is read from the mounts.
+/* A workflow that is forced ready lacks the variables of all file systems after the
+ * one that NNF waited for: read their paths from the mounts.
  */
 static bool have_places (struct view *v)
 {
@@ -202,10 +202,10 @@ static bool go_on_without (struct view *v)
     return true;
 }
 
-/* NNF mounts and unmounts on the nodes of Computes, and waits for ever, without
- * a word of it in Teardown, when somebody has deleted that object or named other
- * nodes in it. DWS makes it in Proposal alone. So in a state that lasts, and in which
- * there is nothing else to do, it is looked at now and then.
+/* NNF mounts and unmounts on the nodes of Computes. If somebody deletes that object
+ * or edits its nodes, NNF waits for ever, in Teardown without a message. DWS makes
+ * Computes in Proposal alone. In a state that lasts, with nothing else to do, read
+ * the object now and then.
  */
 #define COMPUTES_FIRST 10.
 #define COMPUTES_AGAIN 60.
@@ -278,8 +278,8 @@ static bool have_movements (struct view *v)
     return false;
 }
 
-/* Teardown is what destroys a persistent file system. A job that has not run
- * is not to destroy any: its workflow is just deleted.
+/* Teardown destroys a persistent file system. A job that has not run must not destroy
+ * one, so its workflow is deleted without Teardown.
  */
 static bool spares (struct view *v)
 {
@@ -288,7 +288,7 @@ static bool spares (struct view *v)
 }
 
 /* The job has got an exception in its epilog, by a second flux cancel or flux rabbit
- * release --hurry: say what is not copied out for that.
+ * release --hurry: report the data that is therefore not copied out.
  */
 static void tell_skipped (struct view *v)
 {
@@ -325,7 +325,7 @@ void row_tear_down (struct view *v)
         act (v, DWS_ACT_DELETE);
         return;
     }
-    /* That data is lost has to be on record before the workflow is gone. */
+    /* Record the loss of data before the workflow is gone. */
     if (under_way (v, DWS_ACT_REPORT) || asks_for (v, DWS_ACT_REPORT))
         return;
     /* An orphan's job has no KVS directory that is known to be its own. */
@@ -371,8 +371,8 @@ void row_start_over (struct view *v)
     act (v, spares (v) ? DWS_ACT_DELETE : DWS_ACT_TEARDOWN);
 }
 
-/* NNF's own race is tried again, once. A workflow that makes or destroys persistent
- * storage is not torn down for that: it may be half done.
+/* Retry once after NNF's own race. A workflow that makes or destroys persistent
+ * storage is not torn down for that: NNF may have done half of it.
  */
 void row_fail_setup (struct view *v)
 {
@@ -385,8 +385,8 @@ void row_fail_setup (struct view *v)
         fail_message (v);
 }
 
-/* Whether it has been made for another job is only known when the answer to the
- * request to create one is there.
+/* Only the answer to the request to create a workflow tells whether this one belongs
+ * to another job.
  */
 void row_replace (struct view *v)
 {
@@ -412,8 +412,7 @@ void row_release_epilog (struct view *v)
     act (v, DWS_ACT_EPILOG_REMOVE);
 }
 
-/* The mounts that are still there when unmounting is given up are on nodes
- * that cannot be used.
+/* When unmounting is given up, the nodes that still have mounts cannot be used.
  */
 static void give_up_unmounting (struct view *v)
 {
@@ -477,7 +476,7 @@ void row_give_up (struct view *v)
     row_tear_down (v);
 }
 
-/* The workflow is deleted by somebody else, before all data was moved.
+/* Somebody else has deleted the workflow before all data was moved.
  */
 void row_lose (struct view *v)
 {
@@ -499,9 +498,9 @@ void row_begin_teardown (struct view *v)
     keep_computes (v);
 }
 
-/* Teardown has failed: DWS goes on trying, and the epilog waits. Only to
- * destroy a persistent file system that other jobs use is left to DWS: no node
- * has to wait for those jobs.
+/* Teardown has failed: DWS retries, and the epilog waits. If a persistent file system
+ * cannot be destroyed because other jobs use it, the epilog ends and DWS goes on alone:
+ * no node has to wait for those jobs.
  */
 void row_fail_teardown (struct view *v)
 {
@@ -534,9 +533,9 @@ void row_end (struct view *v)
         row_release_epilog (v);
 }
 
-/* A job has ended while the plugin was away: there was no epilog, Flux gives its
- * nodes to others, and its file systems are mounted on them. True when no other
- * job can be placed there.
+/* The job ended while the plugin was away, without an epilog: Flux allocates its nodes
+ * to other jobs although they have mounts. Returns true when no other job can be placed
+ * on these nodes.
  */
 static bool have_kept_nodes (struct view *v)
 {
@@ -570,7 +569,7 @@ void row_fetch_fail (struct view *v)
         row_tear_down (v);
 }
 
-/* They are not mounted any more.
+/* Undrain nodes that have no mount any more.
  */
 void row_give_nodes (struct view *v)
 {
@@ -578,8 +577,8 @@ void row_give_nodes (struct view *v)
     act (v, DWS_ACT_GIVE_NODES);
 }
 
-/* What is to be done about the workflow of a job that is gone depends on how
- * the job has ended, which this process may not have seen.
+/* The next action for the workflow of a job that is gone depends on how the job
+ * ended, and this process may not have seen that.
  */
 void row_recall (struct view *v)
 {
@@ -587,8 +586,8 @@ void row_recall (struct view *v)
     act (v, DWS_ACT_RECALL);
 }
 
-/* Nothing is lost with a workflow whose data has been moved. Of any other the
- * job may turn up.
+/* A workflow whose data has been moved can go at once. Any other waits: its job may
+ * still turn up.
  */
 void row_orphan (struct view *v)
 {

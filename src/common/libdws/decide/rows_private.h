@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the rows of the table in reconcile.c do: one small function for each
- * kind of row. When it applies is said there.
+ * The rows of the table in reconcile.c: a small function for each kind of row. The
+ * table says when a row applies.
  */
 
 #ifndef LIBDWS_ROWS_PRIVATE_H
@@ -35,8 +35,8 @@ void keep_touching (struct view *v);
  */
 void offer (struct view *v);
 
-/* Of a workflow that had its data before the job had nodes: has Computes been
- * written? Asks to do that otherwise.
+/* Has Computes been written, for a workflow that had its data before the job had
+ * nodes? Asks for that otherwise.
  */
 bool have_computes (struct view *v);
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Shortens a wait of NNF. In PreRun and PostRun its NnfAccess controller waits until the
- * devices of an allocation have come to the job's nodes, or have left them. They need some
- * tenths of a second, and the controller looks again after two seconds, or when the job's
- * Computes object changes. So an annotation of Computes is changed while such a state
- * lasts. A module that restarts begins with these moments anew.
+ * devices of an allocation have come to the job's nodes, or have left them. The devices
+ * need some tenths of a second, but the controller reads them again after two seconds, or
+ * when the job's Computes object changes. Actions TOUCH change an annotation of Computes
+ * while such a state lasts. A module that restarts begins with these moments anew.
  * See doc/dev/upstream/nnf-access-poll.rst.
  */
 
 #include "libdws/util/hosts.h"
 #include "rows_private.h"
 
-/* Seconds after the workflow was first seen in the state. Later than TOUCH_END the devices
- * are not what NNF waits for.
+/* Seconds after the workflow was first seen in the state. After TOUCH_END NNF waits for
+ * something else than devices.
  */
 static const double moments[] = { 0.2, 0.5, 1., 2., 4. };
 #define TOUCH_END 6.
 
-/* The controller goes through all nodes of a job at each look: 1 ms of its CPU time for a
- * job of one node, 6 ms for 16, and so 23 ms for 64 and 0.2 s for 560.
+/* The controller reads all nodes of a job at each look: 1 ms of its CPU time for a job of
+ * one node, 6 ms for 16, and so 23 ms for 64 and 0.2 s for 560.
  */
 #define TOUCH_NODES_MAX 64
 
@@ -33,8 +33,8 @@ static bool waits_for_devices (const struct view *v)
         && v->now < wf->t_seen + TOUCH_END;
 }
 
-/* Nobody decides anew when a touch is done, so the caller has asked before for what else
- * there is to wake up for.
+/* Call last: a finished touch leads to no new decision, so the caller must have
+ * requested all other wakeups before.
  */
 void keep_touching (struct view *v)
 {

@@ -206,7 +206,7 @@ void fail (struct view *v, const char *type, const char *fmt, ...)
     a->type = type ? type : exception_type (job->phase);
 }
 
-/* What is said of a state that DWS has not taken up is about the one before.
+/* The message belongs to wf->state: leave it out if DWS has not begun wf->desired.
  */
 void fail_late (struct view *v, const char *fmt, double limit)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the rows of dws_reconcile()'s table are written with: the facts as one
- * argument, and how to ask for actions and say what is waited for.
+ * Helpers of the rows of dws_reconcile()'s table: the facts as one argument, and
+ * how to ask for actions and say what is waited for.
  */
 
 #ifndef LIBDWS_VIEW_PRIVATE_H
@@ -44,8 +44,8 @@ bool have_hosts (struct view *v);
  */
 bool have_breakdowns (struct view *v);
 
-/* Is it known which nodes have mounts? What is read before the job has started is
- * which lack them. have_mounted() asks to read that otherwise.
+/* Is it known which nodes have mounts? A list read before the job started names the
+ * nodes that lack them, and does not count. have_mounted() asks for a new one then.
  */
 bool know_mounted (const struct dws_workflow *wf);
 bool have_mounted (struct view *v);
@@ -64,8 +64,8 @@ void drop_finalizer (struct view *v);
 void fail (struct view *v, const char *type, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
-/* The state has taken longer than 'limit' seconds, which 'fmt' has to print, and
- * this is what DWS says of it.
+/* The state has taken longer than 'limit' seconds, which 'fmt' has to print: fail the
+ * job with the message of DWS.
  */
 void fail_late (struct view *v, const char *fmt, double limit)
     __attribute__ ((format (printf, 2, 0)));
@@ -80,8 +80,8 @@ void fail_message (struct view *v);
 bool transient_expired (struct view *v);
 void fail_transient (struct view *v);
 
-/* The workflow is not ours yet (adopt.c). And: one of ours that has lost its label gets
- * it back, whatever else is done.
+/* adopt() takes over a workflow that is not ours yet (adopt.c). keep_label() restores the
+ * lost label of one of ours, whatever else is done.
  */
 void adopt (struct view *v);
 void keep_label (struct view *v);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The nodes that a job does without and that are in Computes (dw_failure_tolerance):
- * how its file systems are unmounted all the same. See rows_private.h.
+ * Nodes in Computes that a job goes on without (dw_failure_tolerance): how to unmount its
+ * file systems all the same. See rows_private.h.
  */
 
 #include "rows_private.h"
 
-/* DWS waits for the nodes that a job does without, too. Nothing tells when the others
- * are through, so that is looked at now and then. Those of them that are left are
- * drained, whatever has been done about them since, as from then on nobody waits for
- * them: those that are drained are Disabled (libdws/health/health.h).
+/* DWS waits for waived nodes, too. No event reports that the other nodes are unmounted,
+ * so read the mounts now and then. When only waived nodes are left, drain them, whatever
+ * has been done about them since: drained nodes become Disabled, and DWS does not wait
+ * for Disabled nodes (libdws/health/health.h).
  */
 #define WAIVED_FIRST 2.
 #define WAIVED_AGAIN 5.
@@ -34,7 +34,7 @@ static bool have_mounts (struct view *v)
     return read;
 }
 
-/* True if they are, and drained.
+/* Are only waived nodes left to unmount, and are they drained?
  */
 static bool are_left (struct view *v)
 {
@@ -45,10 +45,10 @@ static bool are_left (struct view *v)
     return wf->unmount > DWS_UNMOUNT_BUSY && wf->kept;
 }
 
-/* Where that is safe they are left out of Computes. Otherwise other nodes' turn comes
- * after theirs. DWS never stops waiting for one that has not even begun to mount:
- * Teardown gets around it. If there is data to be moved, the node may come back within
- * the time limits.
+/* Leave waived nodes out of Computes where that is safe. Otherwise NNF unmounts other
+ * nodes only after them. DWS never stops waiting for a node that has not even begun to
+ * mount: only Teardown gets around it. If there is data to be moved, the node may come
+ * back within the time limits.
  */
 enum waived pass_waived (struct view *v)
 {

@@ -34,7 +34,7 @@ const char *dws_capacity_rough (int64_t bytes,
  */
 const char *dws_capacity_unit (const char *word);
 
-/* What a person may have meant by a text that is no size, as "20T" or "1.5TiB".
+/* A guess at the size that was meant by a text that is no size, as "20T" or "1.5TiB".
  * Returns buf, or NULL.
  */
 #define DWS_CAPACITY_GUESS_SIZE 40

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the commands of directives mean for the workload manager. A list that is NULL has
- * no directives.
+ * The commands of directives, and what they mean for Flux. A list that is NULL has no
+ * directives.
  */
 
 #ifndef LIBDWS_COMMAND_H
@@ -35,19 +35,19 @@ unsigned int dws_commands (const struct dws_directives *dirs);
  */
 uint64_t dws_commands_hash (const struct dws_directives *dirs);
 
-/* What the directives copy out: a new array of "SOURCE -> DESTINATION". Returns NULL
- * with errno ENOMEM.
+/* The copies that directives request after the job: a new array of
+ * "SOURCE -> DESTINATION". Returns NULL with errno ENOMEM.
  */
 json_t *dws_commands_copied_out (const struct dws_directives *dirs);
 
-/* The name of the persistent file system that a directive creates, uses or destroys.
- * It belongs to 'dirs'; a copy of it takes so many bytes. NULL for other commands.
+/* The name of the persistent file system that a directive creates, uses or destroys, as
+ * a string of 'dirs' that fits into DWS_PERSISTENT_NAME_SIZE. NULL for other commands.
  */
 #define DWS_PERSISTENT_NAME_SIZE 256
 const char *dws_command_persistent (const struct dws_directives *dirs, size_t index);
 
-/* How long a persistent file system is to be kept. DWS has no such key: this is for
- * Flux alone.
+/* The key for the lifetime of a persistent file system. DWS has no such key: only Flux
+ * reads it.
  */
 #define DWS_LIFETIME_KEY "expires"
 
@@ -56,9 +56,8 @@ const char *dws_command_persistent (const struct dws_directives *dirs, size_t in
  */
 double dws_command_lifetime (const struct dws_directives *dirs, size_t index);
 
-/* Take the lifetime, which DWS does not know, out of the directives: they are then as
- * DWS is to have them. '*lifetime' is set to what they said, -1 if none did. Fails with
- * ENOMEM.
+/* Remove the lifetime from the directives before DWS gets them, as it does not know the
+ * key. '*lifetime' is set to the value that they had, -1 for none. Fails with ENOMEM.
  */
 int dws_commands_take_lifetime (struct dws_directives *dirs, double *lifetime);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * #DW text to words to directives. grammar.c and structure.c judge them.
+ * Parses #DW text into words and directives, which grammar.c and structure.c check.
  */
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static int parse_text (struct parser *parent,
                        const char *preset,
                        json_t *value);
 
-/* DWS has more white space than that, all of which is refused (check_unseen).
+/* DWS separates words by other white space, too: check_unseen() rejects it.
  */
 static bool is_blank (char c)
 {
@@ -66,7 +66,7 @@ static size_t next_word (const char **cursor, const char *end)
     return len;
 }
 
-/* Report a text fault. Presets are the admin's, so name the one at fault.
+/* Report a fault in the text. Presets are the admin's, so name the preset at fault.
  */
 #define FAULT(p, fmt, ...)                                                  \
     FAULT_AT (p, (p)->dirs->count ? (p)->dirs->count : 1, fmt, ##__VA_ARGS__)
@@ -83,7 +83,8 @@ static size_t next_word (const char **cursor, const char *end)
                (p)->preset ? "')" : "",                                     \
                ##__VA_ARGS__)
 
-/* No word has a character that a person does not see, or that separates words for DWS.
+/* Words must have no character that a person does not see, or that separates words for
+ * DWS.
  */
 static int check_unseen (struct parser *p, const char *s, const char *end)
 {
@@ -114,8 +115,8 @@ static int check_unseen (struct parser *p, const char *s, const char *end)
     return 0;
 }
 
-/* A comment may have any characters but those that end a line for some programs: what
- * follows one looks like a directive there, and is not read.
+/* A comment may have any characters but those that end a line for some programs: the text
+ * after one would look like a directive, but is not read.
  */
 static int check_comment (struct parser *p, const char *s, const char *end)
 {
@@ -263,7 +264,7 @@ static int parse_preset (struct parser *p, const char *s, size_t len)
     return rc;
 }
 
-/* One line without its newline.
+/* Parse a line without its newline.
  */
 static int parse_line (struct parser *p, const char *s, const char *end)
 {
@@ -359,7 +360,7 @@ static int parse_text (struct parser *parent,
     return 0;
 }
 
-/* More than enough text is not looked at: the array of a 'dw' counts too.
+/* Reject too much text before reading it: the array of a 'dw' counts too.
  */
 static int check_size (json_t *dw, int limit, dws_error_t *error)
 {

@@ -2,10 +2,9 @@
  *
  * The text of attributes.system.dw as a list of checked #DW directives.
  *
- * What is known to be wrong is refused here, at submission, with the word at
- * fault. What only the cluster's own rules can judge (keys and daemons that are
- * not near to a known one, commands of the test driver) is passed on with a
- * warning.
+ * Directives that are known to be wrong are rejected here, at submission, with the
+ * word at fault. Words that only the cluster's own rules can judge (keys and daemons
+ * that are not near to a known one, commands of the test driver) pass with a warning.
  */
 
 #ifndef LIBDWS_DIRECTIVE_H
@@ -18,22 +17,22 @@
 
 struct dws_directives;
 
-/* What one job may have: users can send what they like, and the job manager
- * has no time for more.
+/* Bounds on the directives of one job: users can submit any text, and the job manager
+ * waits while it is parsed.
  */
 struct dws_directive_limits {
     int bytes;          // of the text, before presets are put in its place
     int count;          // directives
 };
 
-/* What applies if a site says nothing, and the most that it may allow.
+/* The default for a site without a setting, and the most that a site may allow.
  */
 extern const struct dws_directive_limits dws_directive_limits_default;
 extern const struct dws_directive_limits dws_directive_limits_max;
 
 /* Where a fault is: lines of 'dw', counted from 1, each string of an array
- * beginning a new one; 0 if it is on none. 'other' is that of the directive
- * with which the one at fault does not agree.
+ * beginning a new one; 0 if the fault is on no line. 'other' is the line of the
+ * directive that contradicts the one at fault.
  */
 struct dws_directive_where {
     size_t line;
@@ -53,10 +52,9 @@ struct dws_directive_where {
  * job cannot use, to {"error": TEXT} (presets.h), and may be NULL.
  * An empty or blank 'dw', or JSON null, gives an empty list; one with comments
  * only is refused.
- * 'limits' may be NULL: the most that there can be. The time that is taken is linear
- * in what they allow.
+ * 'limits' may be NULL: dws_directive_limits_max. The time is linear in the limits.
  * Returns NULL with errno EINVAL and 'error' set to a text for the user. The second
- * fills in 'where', too, whether or not it fails.
+ * also sets 'where', whether or not it fails.
  */
 struct dws_directives *dws_directives_parse (
     json_t *dw,
@@ -71,20 +69,19 @@ struct dws_directives *dws_directives_parse_where (
     dws_error_t *error);
 void dws_directives_destroy (struct dws_directives *dirs);
 
-/* What paths (of copy_in, copy_out and DW_GLOBAL_*) may have in them, for a job to be
- * filled in.
+/* Variables in paths (copy_in, copy_out, DW_GLOBAL_*), which the job's values replace.
  */
 enum dws_variable {
     DWS_VARIABLE_USER = 1 << 0, // the name of its user: $USER, ${USER}
     DWS_VARIABLE_ID = 1 << 1,   // its id: {{id}}
 };
 
-/* Those that are there, or-ed.
+/* The variables in the paths of all directives, or-ed.
  */
 int dws_directives_variables (const struct dws_directives *dirs);
 
-/* Put 'user' and 'id' in their place; where one is NULL they stay. Fails with EINVAL if
- * a path is none with it, or with ENOMEM.
+/* Replace the variables with 'user' and 'id'; NULL leaves a variable as it is. Fails
+ * with EINVAL if the result is no path, or with ENOMEM.
  */
 int dws_directives_fill (struct dws_directives *dirs, const char *user,
                          const char *id, dws_error_t *error);
@@ -93,8 +90,8 @@ int dws_directives_fill (struct dws_directives *dirs, const char *user,
  */
 size_t dws_directives_count (const struct dws_directives *dirs);
 
-/* These return strings that belong to 'dirs', or NULL when 'index' is out of
- * range or the key is not there (a bare key has the value "").
+/* The strings belong to 'dirs'. Returns NULL when 'index' is out of range or the
+ * directive lacks the key (a bare key has the value "").
  * text: "#DW command key=value ...", the words joined by single spaces.
  */
 const char *dws_directives_text (const struct dws_directives *dirs,
@@ -116,17 +113,17 @@ const char *dws_directives_key (const struct dws_directives *dirs,
                                 size_t index,
                                 size_t n);
 
-/* Things that were passed on although libdws does not know them.
+/* Words that were passed on although libdws does not know them.
  */
 size_t dws_directives_warning_count (const struct dws_directives *dirs);
 const char *dws_directives_warning (const struct dws_directives *dirs,
                                     size_t index);
 
-/* The same list of texts that have been checked, as dws_directives_encode() and DWS keep
- * them: a JSON array of strings, NULL for none. Words are separated by blanks, tabs and
- * newlines; texts stay as they are. What is no string, or has no "#DW" in front, is a
- * directive without a command. Nothing is checked: who asks is past the point where a
- * directive can be refused. Returns NULL with errno ENOMEM.
+/* Read texts that have been checked, as dws_directives_encode() and DWS store them: a
+ * JSON array of strings, NULL for none. Words are separated by blanks, tabs and
+ * newlines; texts stay as they are. An entry that is no string, or does not begin with
+ * "#DW", becomes a directive without a command. Faults are not reported: the caller is
+ * past the point where a directive can be rejected. Returns NULL with errno ENOMEM.
  */
 struct dws_directives *dws_directives_read (json_t *texts);
 

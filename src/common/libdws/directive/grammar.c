@@ -91,7 +91,7 @@ static const struct command_rule rules[] = {
 
 static const size_t rule_count = sizeof (rules) / sizeof (rules[0]);
 
-/* What the checks of one directive share.
+/* Arguments of all checks of one directive.
  */
 struct check {
     const struct dws_directive *dir;
@@ -133,8 +133,8 @@ static int warn_unknown (struct check *c, const char *what, const char *word)
     return 0;
 }
 
-/* Only the storage system knows what becomes of such a word: it can have nothing that
- * means something to a shell.
+/* Only the storage system knows the use of such a word, so the word must have nothing
+ * that a shell interprets.
  */
 static int check_plain (struct check *c, const char *what, const char *word,
                         bool value)
@@ -184,9 +184,9 @@ static int check_name (struct check *c, const char *key, const char *value)
     return 0;
 }
 
-/* What Kubernetes takes for names of objects and values of labels. The name of a
- * persistent file system is both: NNF labels the parts of that with it, so that one
- * that is longer is made, and never ready. It can be destroyed.
+/* Limits of Kubernetes for names of objects and values of labels. The name of a
+ * persistent file system is both, as NNF labels its parts with it: a file system with a
+ * longer name is made, and never ready, but can be destroyed.
  */
 #define OBJECT_MAX 253
 #define LABEL_MAX 63
@@ -257,8 +257,8 @@ static int check_lifetime (struct check *c,
     return 0;
 }
 
-/* A list that is not closed may have the site's own words, of which one may well
- * be the beginning of a word that is known.
+/* A list that is not closed may include words of the site, and one of these may well be
+ * the beginning of a known word: only misspellings are faults there.
  */
 static int check_word (struct check *c,
                        const struct key_rule *rule,
@@ -432,7 +432,7 @@ static int check_storage_key (struct check *c, const struct dws_arg *arg)
         || *name < 'a' || *name > 'z'
         || strspn (name, "abcdefghijklmnopqrstuvwxyz0123456789_") != len)
         return warn_unknown_arg (c, arg);
-    /* It becomes the name of a volume. */
+    /* The name becomes that of a volume. */
     if (len > LABEL_MAX || name[len - 1] == '_')
         return FAULT (c,
                       "'%.60s': the name in it must end in one of a-z and 0-9,"
@@ -515,7 +515,7 @@ static int unknown_command (struct check *c)
                   allowed);
 }
 
-/* Words that look as if they meant something, and do not.
+/* Reject words that seem to mean something, but do not.
  */
 static int check_hints (struct check *c)
 {
@@ -554,7 +554,7 @@ static int check_blanks (struct check *c)
     return 0;
 }
 
-/* What to write after the '=' of a key that is not there.
+/* An example value for a key that the directive lacks.
  */
 static const char *example_of (const struct key_rule *rule)
 {
@@ -595,7 +595,7 @@ int grammar_check_directive (const struct dws_directive *dir,
         return FAULT (&c, "there is no command after '#DW'");
     if (check_blanks (&c) < 0)
         return -1;
-    /* Of DataWarp the command says more than its arguments. */
+    /* For DataWarp, a hint at the command says more than one at its arguments. */
     if ((rule = find_rule (dir->command)) && check_hints (&c) < 0)
         return -1;
     for (size_t i = 0; i < dir->nargs; i++) {

@@ -32,12 +32,12 @@ int grammar_check_directive (const struct dws_directive *dir,
  */
 bool grammar_is_path (const struct dws_directive *dir, const struct dws_arg *arg);
 
-/* Which variables are in the directive's paths? (enum dws_variable, or-ed)
+/* The variables in the directive's paths (enum dws_variable), or-ed.
  */
 int directive_variables (const struct dws_directive *dir);
 
-/* Put 'user' and 'id' in the place of the variables in the directive's paths; where one
- * is NULL it stays. Fails with EINVAL if a path is none with it, or with ENOMEM.
+/* Replace the variables in the directive's paths with 'user' and 'id'; NULL leaves a
+ * variable as it is. Fails with EINVAL if the result is no path, or with ENOMEM.
  */
 int directive_fill (struct dws_directive *dir, size_t index, const char *user,
                     const char *id, dws_error_t *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Internal: what a person meant by words that no directive has. Each function writes
- * to 'buf', which has HINT_SIZE bytes, and returns it, or returns NULL if the words
- * are none that it knows.
+ * Internal: guesses at the meaning of words that no directive has. Each function writes
+ * to 'buf', which has HINT_SIZE bytes, and returns it, or returns NULL for words that
+ * it does not know.
  */
 
 #ifndef LIBDWS_HINTS_PRIVATE_H
@@ -19,12 +19,12 @@
  */
 const char *hint_arg (const struct dws_directive *dir, size_t i, char *buf);
 
-/* What to write instead of a command: those of DataWarp, words that a comma or nothing
- * separates from it.
+/* A hint for an unknown command: one of DataWarp, or words that a comma or nothing
+ * separates from the command.
  */
 const char *hint_command (const char *command, char *buf);
 
-/* What to write instead of a value of 'type', 'capacity' and 'name'.
+/* Hints for malformed values of 'type', 'capacity' and 'name'.
  */
 const char *hint_type (const char *value, char *buf);
 const char *hint_capacity (const char *key, const char *value, char *buf);

@@ -58,7 +58,7 @@ int path_variables (const char *path)
     return found;
 }
 
-/* The length of what may stand at 's', 0 if nothing may.
+/* The length of the valid piece of a path at 's', 0 if there is none.
  */
 static size_t piece_at (const char *s)
 {
@@ -73,7 +73,7 @@ static size_t piece_at (const char *s)
     return dws_is_unseen (dws_character (s, end, &len)) ? 0 : len;
 }
 
-/* The length of what it begins with, 0 if it must not begin so.
+/* The length of the valid beginning of a path, 0 if there is none.
  */
 static size_t front_of (const char *path, bool storage)
 {
@@ -90,7 +90,7 @@ static size_t front_of (const char *path, bool storage)
     return 0;
 }
 
-/* Is one of its parts ".."?
+/* Is a component of the path ".."?
  */
 static bool leads_up (const char *path)
 {
@@ -154,7 +154,7 @@ int path_check (const char *path, bool storage, dws_error_t *error)
     return 0;
 }
 
-/* What stands for the variable, or NULL.
+/* The value of the variable, or NULL.
  */
 static const char *value_of (enum dws_variable which, const char *user,
                              const char *id)

@@ -14,7 +14,7 @@
 #include "libdws/util/error.h"
 #include "directive.h"
 
-/* Which variables are in the path? (enum dws_variable, or-ed)
+/* The variables in the path (enum dws_variable), or-ed.
  */
 int path_variables (const char *path);
 
@@ -23,8 +23,8 @@ int path_variables (const char *path);
  */
 int path_check (const char *path, bool storage, dws_error_t *error);
 
-/* A copy with 'user' and 'id' in their place; where one is NULL it stays. Fails with
- * EINVAL if that is no path any more, or with ENOMEM.
+/* A copy with the variables replaced by 'user' and 'id'; NULL leaves a variable as it
+ * is. Fails with EINVAL if the result is no path, or with ENOMEM.
  */
 char *path_fill (const char *path, const char *user, const char *id,
                  dws_error_t *error);

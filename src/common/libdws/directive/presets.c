@@ -17,7 +17,7 @@
 #define NAME_CHARS LETTERS DIGITS "_"
 #define WORD_CHARS LETTERS DIGITS "._-/:@+,"
 
-/* All of them, and values with which a preset is tried.
+/* The names of variables, and the values with which a preset is checked.
  */
 static const struct {
     const char *name;
@@ -84,7 +84,7 @@ static int append_value (struct text *text, const char *name,
     return append (text, s, strlen (s), error);
 }
 
-/* What begins with the dollar at 's'. Returns where to go on, NULL on failure.
+/* Expand the variable at 's', a dollar. Returns where to go on, NULL on failure.
  */
 static const char *expand_one (struct text *text, const char *s,
                                json_t *values, dws_error_t *error)
@@ -136,8 +136,7 @@ static json_t *expand_text (json_t *value, json_t *values,
     return o;
 }
 
-/* A preset is a text or an array of texts. What is neither is for the parser to
- * refuse.
+/* A preset is a text or an array of texts. The parser rejects anything else.
  */
 static json_t *expand (json_t *preset, json_t *values, dws_error_t *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Variables in presets. In the text of a preset $NAME or ${NAME} stands for a
- * value, and $$ for a dollar. Names that begin with DW_ are the storage system's,
- * and stay as they are. All others are UID, USER, JOBID, QUEUE and BANK. A value is
+ * value, and $$ for a dollar. Names that begin with DW_ belong to the storage system,
+ * and stay as they are. Other names are UID, USER, JOBID, QUEUE and BANK. A value is
  * one word of letters, digits and "._-/:@+,", so that it cannot become anything but a
  * part of a word.
  */
@@ -23,10 +23,9 @@
  */
 int dws_presets_check (json_t *presets, dws_error_t *error);
 
-/* The presets as they are for one job, for dws_directives_parse(): 'values' has the
- * variables that the job has, {NAME: VALUE}. A preset that needs one which is not
- * there, or is no word, is not for this job: it is an object {"error": TEXT}, at which
- * the parser fails if it is used.
+/* Expand the presets for one job, for dws_directives_parse(): 'values' has the variables
+ * of the job, {NAME: VALUE}. A preset with a variable that is missing, or is no word,
+ * becomes an object {"error": TEXT}: the parser fails if the job uses this preset.
  * Returns a new reference, NULL if 'presets' is. Fails with ENOMEM.
  */
 json_t *dws_presets_bind (json_t *presets, json_t *values,

@@ -156,7 +156,7 @@ static int check_path (const struct list *l, size_t i, const char *key)
     return 0;
 }
 
-/* NNF finds this in DataIn or DataOut only.
+/* NNF reports this fault in DataIn or DataOut only.
  */
 static int check_ends (const struct list *l, size_t i)
 {

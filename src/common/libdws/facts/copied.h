@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the program that copies says of itself, in an NnfDataMovement.
+ * Progress of a copy, as the copying program reports it in an NnfDataMovement.
  */
 
 #ifndef LIBDWS_COPIED_H
@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* What is not known is 0.
+/* Unknown members are 0.
  */
 struct dws_copied {
     double bytes;               // so far

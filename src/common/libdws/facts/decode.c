@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * From what the agent reports of a workflow to the record: see workflow.h. It is reported
- * thirty times in the life of its job, so the record is one piece of memory with its
- * texts. src/python/flux_k8s/fields.py has the fields, and where in the Workflow object
- * each is.
+ * Decodes the agent's report of a workflow into the record: see workflow.h. The agent
+ * reports a workflow thirty times in its life, so the record is one piece of memory with
+ * its texts. src/python/flux_k8s/fields.py has the fields, and where in the Workflow
+ * object each is.
  */
 
 #include <errno.h>
@@ -123,7 +123,7 @@ static enum dws_status status_in (json_t *o, const char *key)
     return DWS_STATUS_NONE;
 }
 
-/* Seconds since the epoch as dws.so has noted them, 0 if that is none.
+/* Seconds since the epoch as dws.so has noted them, 0 for other text.
  */
 static double seconds_parse (const char *s)
 {
@@ -133,7 +133,7 @@ static double seconds_parse (const char *s)
     return s && end > s && isfinite (when) && when > 0. ? when : 0.;
 }
 
-/* What cannot be read is no stamp.
+/* Text that cannot be read counts as no stamp.
  */
 static void read_stamp (struct dws_workflow *wf, const char *s)
 {
@@ -218,7 +218,7 @@ static void set_status (struct dws_workflow *wf, json_t *o, json_t *drivers)
     wf->t_ready = dws_timestamp (text_in (o, "t_ready"));
 }
 
-/* Whose it is, and what this module has noted in it.
+/* Set the owner of the workflow, and the notes of this module in it.
  */
 static void set_marks (struct dws_workflow *wf, json_t *o, const char *instance)
 {
@@ -237,7 +237,7 @@ static void set_marks (struct dws_workflow *wf, json_t *o, const char *instance)
     wf->failed_at = wf->t_failed = seconds_parse (text_in (o, "failed_at"));
 }
 
-/* Neither label nor annotation says whose it is.
+/* Does neither label nor annotation name the instance that made the workflow?
  */
 static bool is_stray (json_t *o)
 {

@@ -12,7 +12,7 @@
 #include "libdws/util/error.h"
 #include "drivers.h"
 
-/* Of a driver's error, so much is told at most: it may be a chain for each
+/* The most bytes of a driver's error in a message: the error may have a chain for each
  * drive of a rabbit.
  */
 #define DETAIL_MAX 200
@@ -29,7 +29,7 @@ static const char *text_of (json_t *o, const char *key)
     return s ? s : "";
 }
 
-/* How much an entry has to say, 0: nothing.
+/* Rank an entry by its status, 0: nothing to report.
  */
 static int rank_entry (json_t *entry)
 {
@@ -117,8 +117,8 @@ static bool names_node (const char *text, const char *node)
     return strstr (text, name) != NULL;
 }
 
-/* The driver's error, but for one that tells whose a file system is that is not the
- * job's: that it is not, the message says.
+/* The driver's error. An error that names the owner of another user's file system is
+ * left out: the message says that the file system is not the job's.
  */
 static const char *error_of (json_t *entry)
 {
@@ -127,9 +127,9 @@ static const char *error_of (json_t *entry)
     return strstr (error, OWNER) ? "" : error;
 }
 
-/* Which of both says more? An error that has the message in it says what that is
- * about; one that has not is told behind the message, but for a rabbit's long
- * story when the message names the rabbit.
+/* Join message and error. An error that contains the message replaces it; another error
+ * follows the message, unless it is a rabbit's long story and the message already
+ * names the rabbit.
  */
 static void join_entry (json_t *entry, char buf[DWS_DRIVERS_TEXT_SIZE])
 {

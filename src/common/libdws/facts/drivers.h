@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the drivers of a Workflow say of the state that it is in. The workflow's
- * own message repeats one driver's, with the number of a directive that need not
- * be the one at fault; it may be empty, or say less than the driver's error.
+ * Reports of a Workflow's drivers about its state. The workflow's own message repeats
+ * that of one driver, with the number of a directive that need not be the one at
+ * fault; it may be empty, or say less than the driver's error.
  */
 
 #ifndef LIBDWS_DRIVERS_H
@@ -13,9 +13,9 @@
 
 /* The driver at fault, in words for the owner of the job: "KIND error: TEXT", with the
  * name of what is at fault where only the driver's error has it; or what the driver
- * waits for; or the workflow's message without the number of a directive. "" if nobody
- * says anything. 'drivers', 'state' and 'message' are of the Workflow's status; the last
- * may be NULL. What is returned is in 'buf' or 'message'.
+ * waits for; or the workflow's message without the number of a directive; "" if there is
+ * no text. 'drivers', 'state' and 'message' are of the Workflow's status; the last may
+ * be NULL. The result is in 'buf' or 'message'.
  */
 #define DWS_DRIVERS_TEXT_SIZE 480
 const char *dws_drivers_text (json_t *drivers, const char *state,

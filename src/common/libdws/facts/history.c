@@ -93,7 +93,7 @@ void dws_job_recall (struct dws_job *job, const char *eventlog, uint32_t owner)
         line += len;
         line += strspn (line, "\n");
     }
-    /* Nobody has begun to clean up after it: that begins now. */
+    /* No epilog has begun to clean up after the job: cleaning up begins now. */
     if (job->run_started && !epilog && eventlog) {
         job->stranded = true;
         job->released = !job->abandoned;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the eventlog of a job that is gone still says. It outlives every
- * process, and all memory of the job.
+ * Recalls a job that is gone from its eventlog, which outlives every process and all
+ * memory of the job.
  */
 
 #ifndef LIBDWS_HISTORY_H

@@ -59,7 +59,7 @@ void dws_job_destroy (struct dws_job *job)
     }
 }
 
-/* A plugin that does not know of this does not say anything, and could not do it.
+/* A plugin that cannot get data first, as an older one, sends no value.
  */
 static enum dws_first first_decode (json_t *value)
 {
@@ -90,7 +90,7 @@ static const struct dws_field request_fields[] = {
     { 0 },
 };
 
-/* Without t_prolog in the release before this one.
+/* The release before this one sends no t_prolog.
  */
 static const struct dws_field listed_fields[] = {
     DWS_REQUIRED ("id", ID),
@@ -106,7 +106,8 @@ static const struct dws_field listed_fields[] = {
     { 0 },
 };
 
-/* Fields that were checked. 'key_id' and 'key_dw' are what they have of a name.
+/* Decode fields that were checked. 'key_id' and 'key_dw' are the keys of id and dw, which
+ * differ between the two messages.
  */
 static struct dws_job *decode_checked (json_t *o, const char *key_id,
                                        const char *key_dw,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * One of the two fact records that dws_reconcile() compares: what Flux says
- * about a job. JSON in it is text (jsontext.h). workflow.h has the other.
+ * The fact record that dws_reconcile() compares with that of workflow.h: what Flux
+ * says about a job. JSON in it is text (jsontext.h).
  */
 
 #ifndef LIBDWS_JOB_H
@@ -35,9 +35,9 @@ enum dws_first {
     DWS_FIRST_YES,
 };
 
-/* The first part comes from Flux and can be asked for again
- * at any time. The second is what this process has set going: it may be
- * forgotten (all zero) at any time, the price is work done twice.
+/* The members down to t_gone come from Flux and can be asked for again at any time. The
+ * others record what this process has started: they may be lost (all zero) at any time,
+ * at the price of work done twice.
  */
 struct dws_job {
     uint64_t id;
@@ -105,10 +105,9 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error);
 struct dws_job *dws_job_decode_request (json_t *o, dws_error_t *error);
 void dws_job_destroy (struct dws_job *job);
 
-/* Take over what Flux says now from 'fresh', which is only good for
- * dws_job_destroy() after that. Phases never go back and
- * nothing that has happened is undone, so an answer that was overtaken by
- * events on its way does no harm.
+/* Update the facts from what Flux reports now, 'fresh', which is only good for
+ * dws_job_destroy() after that. Phases never go back and no event is undone, so a
+ * response that was overtaken by events does no harm.
  */
 void dws_job_update (struct dws_job *job, struct dws_job *fresh);
 

@@ -24,7 +24,7 @@ static bool ends_with (const char *s, const char *suffix)
     return len >= n && !strcmp (s + len - n, suffix);
 }
 
-/* A mount's state is what it is to become; ready says that it has.
+/* The 'state' of a mount is the wanted one; 'ready' says that the mount has reached it.
  */
 static bool mounts_are (json_t *status, const char *state)
 {
@@ -82,7 +82,7 @@ char *dws_mounts_lagging (json_t *clientmounts,
                               error);
 }
 
-/* How many ClientMounts there are for each node.
+/* The number of ClientMounts of each node.
  */
 static json_t *count_mounts (json_t *clientmounts, dws_error_t *error)
 {
@@ -172,7 +172,7 @@ static bool is_asked (json_t *object)
     return deleted || !strcmp (desired, "unmounted");
 }
 
-/* Lustre is the same to all nodes.
+/* Are the allocations counted out to nodes? All nodes mount the same Lustre.
  */
 static bool is_counted_out (json_t *object)
 {
@@ -190,8 +190,8 @@ static bool is_counted_out (json_t *object)
     return false;
 }
 
-/* NNF passes a node by, if it is Disabled, that has answered once and has not
- * reported a fault.
+/* Does NNF wait for the node even if it is Disabled? NNF skips a Disabled node only if
+ * the node has answered once and has not reported a fault.
  */
 static bool is_deaf (json_t *object)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Which hosts keep a workflow waiting for its mounts: read from its
- * ClientMount objects. The result is an RFC 29 hostlist that the caller frees,
- * "" for none.
+ * Hosts that keep a workflow waiting for its mounts, read from its ClientMount
+ * objects. The functions return an RFC 29 hostlist that the caller frees, "" for none.
  */
 
 #ifndef LIBDWS_MOUNTS_H
@@ -17,7 +16,7 @@
 
 /* The compute nodes that have not got all their mounts into 'state'
  * ("mounted" or "unmounted"), from an array of a workflow's ClientMounts.
- * One that reports nothing has not. Fails with ENOMEM.
+ * A node whose ClientMount reports no mounts is among them. Fails with ENOMEM.
  */
 char *dws_mounts_lagging (json_t *clientmounts,
                           const char *state,
@@ -34,8 +33,8 @@ char *dws_mounts_missing (json_t *clientmounts,
                           const struct dws_topology *topo,
                           dws_error_t *error);
 
-/* What unmounting waits for, of a workflow whose job does without wf->waived. As
- * long as other nodes have mounts of a file system whose allocations are counted out
+/* The nodes that DWS still has to unmount, for a workflow whose job does without
+ * wf->waived. While other nodes mount a file system whose allocations are counted out
  * to nodes, Computes must not change: the count would begin anew.
  */
 enum dws_unmount dws_mounts_unmount (json_t *clientmounts,

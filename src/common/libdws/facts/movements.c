@@ -24,7 +24,7 @@ static bool has_ended (json_t *status)
     return is_text (status, "state", "Finished");
 }
 
-/* Not above what is possible, whatever the object says.
+/* Bound the percentage of the object, which may be wrong.
  */
 static int percent (json_t *status)
 {
@@ -53,7 +53,7 @@ int dws_movements_progress (json_t *movements, double *bytes)
             sum += WHOLE + 1;
         else {
             moving = true;
-            /* That a movement was begun is progress, too. */
+            /* The begin of a movement is progress, too. */
             sum += percent (status) + (json_object_size (status) > 0);
         }
     }

@@ -16,7 +16,7 @@
  */
 int dws_movements_progress (json_t *movements, double *bytes);
 
-/* Those of a stage-out that have failed: an array of {"namespace", "name"}. Movements
+/* The failed movements of a stage-out: an array of {"namespace", "name"}. Movements
  * that users have begun themselves are not among them. Returns NULL with errno ENOMEM.
  */
 json_t *dws_movements_failed (json_t *movements);

@@ -62,7 +62,7 @@ static bool is_of_state (json_t *movement, enum dws_state state)
                                                          : "copy_out");
 }
 
-/* What the movements of one state add up to.
+/* The sum over the movements of one state.
  */
 struct sum {
     double percent;             // of each

@@ -42,8 +42,8 @@ int dws_progress_mounts (json_t *clientmounts,
  */
 int dws_progress_servers (json_t *servers, struct dws_progress *p);
 
-/* Add up the movements that the copy directives of 'state' (DataIn or
- * DataOut) have made. Those that a job has asked for itself do not count.
+/* Add up the movements that the copy directives of 'state' (DataIn or DataOut) have
+ * made. Movements that a job has begun itself do not count.
  */
 void dws_progress_movements (json_t *movements,
                              enum dws_state state,

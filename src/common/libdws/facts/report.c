@@ -10,7 +10,7 @@
 #include "libutil/errno_safe.h"
 #include "report.h"
 
-/* The fields of each type of report. What is in objects is not checked.
+/* The fields of each type of report. Objects are not checked inside.
  */
 #define ANY_FIELDS DWS_REQUIRED ("type", STRING)
 #define OBJECT_FIELDS ANY_FIELDS, DWS_REQUIRED ("event", STRING), \
@@ -84,7 +84,7 @@ static int check_fields (json_t *o, const char *type, dws_error_t *error)
     return check_event (o, error);
 }
 
-/* Who has sent a command waits for its result.
+/* A malformed result becomes a failure, since the sender of the command waits for it.
  */
 static int set_malformed (struct dws_report *report)
 {

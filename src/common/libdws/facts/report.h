@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the agent reports (doc/protocol.md).
+ * Reports of the agent (doc/protocol.md).
  */
 
 #ifndef LIBDWS_REPORT_H
@@ -12,8 +12,8 @@
 #include "libdws/facts/workflow.h"
 #include "libdws/util/error.h"
 
-/* The labels of Servers objects that are read: what DWS names a workflow and a
- * persistent file system by.
+/* The labels of Servers objects that are read: DWS puts the names of the workflow and
+ * of the persistent file system there.
  */
 #define DWS_LABEL_WORKFLOW "dataworkflowservices.github.io/workflow.name"
 #define DWS_LABEL_PERSISTENT \
@@ -36,8 +36,8 @@ struct dws_report {
 int dws_report_read (struct dws_report *report, json_t *o, const char *instance);
 void dws_report_clear (struct dws_report *report);
 
-/* All of a Workflow as JSON, for the record of its job: NULL where the agent has not sent
- * it. 'workflow' may be NULL.
+/* The whole Workflow as JSON, for the record of its job: NULL where the agent has not
+ * sent it. 'workflow' may be NULL.
  */
 const char *dws_report_text (json_t *workflow);
 

@@ -22,9 +22,8 @@ static json_t *allocation_sets (json_t *servers, const char *half)
                             "allocationSets");
 }
 
-/* What is asked about a rabbit's part in an allocation set: 'entry' is the part
- * as it is wanted or as it was made, 'made' has all made parts of the set, by
- * rabbit.
+/* A test of a rabbit's part in an allocation set: 'entry' is the part as it is
+ * wanted or as it was made, 'made' has all made parts of the set, by rabbit.
  */
 typedef bool (*part_f)(json_t *made, const char *rabbit, json_t *entry);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Which hosts and rabbits keep a workflow waiting for its storage, and which
- * rabbits hold some: read from its Servers objects. Results are RFC 29
- * hostlists that the caller frees, "" for none.
+ * Hosts and rabbits that keep a workflow waiting for its storage, and rabbits that
+ * hold some, read from its Servers objects. Results are RFC 29 hostlists that the
+ * caller frees, "" for none.
  */
 
 #ifndef LIBDWS_SERVERS_H

@@ -17,7 +17,7 @@
 #define NAME_PREFIX "fluxjob-"
 #define SUFFIX_LENGTH 8
 
-/* The errors that pass have been seen to last up to 0.2 s.
+/* An error counts once it lasts so long (s): passing errors were seen to last up to 0.2 s.
  */
 #define PASSING 5.
 
@@ -139,8 +139,8 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
            && !strcmp (wf->lagging, lagging);
     free (wf->lagging);
     wf->lagging = lagging;
-    /* The text names hosts that have failed before, but they alone keep the
-     * workflow waiting for nothing. */
+    /* The text also names hosts that failed before, but the workflow waits for nothing
+     * if no others are left. */
     wf->lagging_count = *hosts ? dws_hosts_count (lagging) : 0;
     wf->shared = shared;
     wf->lag_state = wf->state;
@@ -157,7 +157,7 @@ void dws_workflow_set_progress (struct dws_workflow *wf,
                                 double bytes,
                                 double now)
 {
-    /* What was read first has nothing to be compared with: it advances. */
+    /* The first reading has no earlier one to compare with: count it as progress. */
     wf->advancing = progress >= 0
         && (wf->t_progress <= 0. || progress > wf->progress
             || bytes > wf->moved);
@@ -195,7 +195,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
     bool same = old && old->uid && wf->uid && !strcmp (old->uid, wf->uid);
 
     if (same) {
-        /* Only where storage is chosen, and large. */
+        /* Breakdowns are large: keep them only while storage is chosen. */
         if (old->breakdown_count == wf->breakdown_count
             && wf->desired <= DWS_STATE_PROPOSAL) {
             wf->breakdowns = old->breakdowns;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * One of the two fact records that dws_reconcile() compares: what Kubernetes
- * says about a job's workflow. JSON in it is text (jsontext.h). job.h has the
- * other.
+ * The fact record that dws_reconcile() compares with that of job.h: what Kubernetes
+ * says about a job's workflow. JSON in it is text (jsontext.h).
  */
 
 #ifndef LIBDWS_WORKFLOW_H
@@ -51,9 +50,9 @@ enum dws_status {
  * with the record. The second part is not, and is kept as long as the object is the
  * same one (by uid).
  *
- * The members t_* are moments to measure from, in seconds. Those in the object are
- * stamps of the wall clock when they are decoded, and are put on the caller's time line
- * by it (libdws/util/timeline.h). 'stamped' and 'failed_at' stay what was noted.
+ * The members t_* are moments to measure from, in seconds. Decoding sets those of the
+ * object to stamps of the wall clock; the caller converts them to its time line
+ * (libdws/util/timeline.h). 'stamped' and 'failed_at' stay wall clock stamps, as noted.
  */
 struct dws_workflow {
     char *name;
@@ -124,7 +123,7 @@ struct dws_workflow {
     double t_transient;         // since when in TransientCondition, or 0
     double t_trouble;           // since when a driver reports an error, or 0
 
-    /* What keeps the workflow in its state, read when that is asked for. */
+    /* Causes that keep the workflow in its state, read on request. */
     enum dws_state lag_state;   // the state it was read in, NONE: never
     double t_lag;               // when it was read last, 0: never
     enum dws_unmount unmount;
@@ -175,18 +174,18 @@ void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now);
 
-/* An annotation of the workflow that has since when it is in TransientCondition
- * ('since': what the wall clock was at wf->t_transient), which dws_workflow_inherit()
- * goes by when there is nothing to inherit. Returns buf. And whether the workflow has
- * just this one.
+/* The annotation that records since when the workflow is in TransientCondition
+ * ('since': the wall clock at wf->t_transient). dws_workflow_inherit() uses it when
+ * there is no older record. Returns buf. dws_workflow_is_stamped(): does the workflow
+ * have exactly this annotation?
  */
 #define DWS_STAMP_SIZE 64
 const char *dws_workflow_stamp (const struct dws_workflow *wf, double since,
                                 char buf[DWS_STAMP_SIZE]);
 bool dws_workflow_is_stamped (const struct dws_workflow *wf, double since);
 
-/* Note that 'hosts' (a hostlist) keep the workflow in the state it is in. What has
- * been done about the same hosts still holds. Fails with EINVAL or ENOMEM.
+/* Note that 'hosts' (a hostlist) keep the workflow in its state. Actions that were
+ * taken for the same hosts stay noted. Fails with EINVAL or ENOMEM.
  */
 int dws_workflow_set_lagging (struct dws_workflow *wf,
                               const char *hosts,

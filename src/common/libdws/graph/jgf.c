@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * See jgf.h. The tree is walked twice in the same order, for the vertices
- * and for the edges; a vertex is known by its number in that order. What the
- * many children of a node have in common is put together once per node.
+ * and for the edges; a vertex is known by its number in that order. Values that the
+ * many children of a node share are put together once per node.
  */
 
 #include <errno.h>
@@ -440,8 +440,8 @@ done:
     return rc;
 }
 
-/* A host or rabbit of the mapping has one rank: the graph would have the first, and no
- * other.
+/* Each host or rabbit of the mapping must have only one rank: the graph would contain the
+ * first rank, and no other.
  */
 static int check_ranks (const struct dws_jgf *jgf, dws_error_t *error)
 {

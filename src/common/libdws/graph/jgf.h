@@ -53,7 +53,7 @@ int dws_jgf_write (struct dws_jgf *jgf,
                    void *arg,
                    dws_error_t *error);
 
-/* The number of vertices. There is one edge less.
+/* The number of vertices. The tree has one edge less.
  */
 uint64_t dws_jgf_count (const struct dws_jgf *jgf);
 

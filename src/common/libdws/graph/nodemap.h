@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Which directory on a rabbit belongs to which compute node: for the
- * containers of a job, which see the storage of all nodes of their rabbit.
+ * The directory on a rabbit of each compute node, for the containers of a job, which
+ * see the storage of all nodes of their rabbit.
  */
 
 #ifndef LIBDWS_NODEMAP_H
@@ -21,8 +21,8 @@ struct dws_nodemap_opts {
  * once. The storage of host number N (from 0) in the list of a rabbit is the
  * directory RABBIT-N there: NNF gives its allocations to the hosts in the order in
  * which the rabbit's Storage has them. Hosts without a rabbit are not there, nor is a
- * rabbit all of whose hosts are left out. One that is left out among others keeps
- * its place: it has failed to mount what it was given.
+ * rabbit whose hosts are all waived. A single waived host keeps its place: NNF gave it
+ * an allocation, which it has failed to mount.
  * The caller frees the result. Fails with EINVAL or ENOMEM.
  */
 char *dws_nodemap (const char *hosts,

@@ -90,7 +90,7 @@ static int decode_entry (struct rset_entry *e,
     return 0;
 }
 
-/* Give the ranks of one R_lite entry to the next hosts, starting with host
+/* Assign the ranks of one R_lite entry to the next hosts, starting with host
  * number 'next'. Returns the number of the host after them.
  */
 static int decode_ranks (struct rset *rs,
@@ -284,8 +284,8 @@ static int decode_properties (struct rset *rs,
     return 0;
 }
 
-/* What does not read as an idset is a hostlist. Hosts and numbers that are
- * not in R do not matter.
+/* Try an idset first, then a hostlist. Hosts and numbers that are not in R do not
+ * matter.
  */
 static int decode_exclude (struct rset *rs,
                            const char *exclude,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * See topology.h. The rabbits' hostlists fill the index, then each entry of
- * "computes" is held against it.
+ * "computes" is compared with it.
  */
 
 #include <errno.h>

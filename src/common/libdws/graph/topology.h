@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Which compute nodes hang on which rabbit: the rabbitmapping file, indexed
- * both ways. Lookups cost the same on any machine size.
+ * The rabbitmapping file, which names the compute nodes of each rabbit, indexed both
+ * ways. Lookups cost the same on any machine size.
  */
 
 #ifndef LIBDWS_TOPOLOGY_H
@@ -19,7 +19,7 @@ struct dws_topology;
  *   {"computes": {HOST: RABBIT, ...},
  *    "rabbits": {RABBIT: {"capacity": BYTES, "hostlist": HOSTS}, ...}}
  * The two halves must agree. A rabbit may have no computes ("hostlist": "").
- * Nothing of 'mapping' is kept. Fails with EINVAL or ENOMEM.
+ * The result copies all it needs of 'mapping'. Fails with EINVAL or ENOMEM.
  */
 struct dws_topology *dws_topology_create (json_t *mapping,
                                           dws_error_t *error);

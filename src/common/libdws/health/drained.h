@@ -17,7 +17,7 @@
 int dws_drained_for (json_t *status, const char *reason, const char *hosts,
                      char **in, char **out, dws_error_t *error);
 
-/* All nodes that are drained for DWS_DRAIN_MAYBE (health.h): a new object {"JOBID":
+/* The nodes that are drained for DWS_DRAIN_MAYBE (health.h): a new object {"JOBID":
  * idset of ranks}. NULL with errno EPROTO or ENOMEM.
  */
 json_t *dws_drained_maybe (json_t *status, dws_error_t *error);

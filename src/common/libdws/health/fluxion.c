@@ -15,7 +15,7 @@
 #include "fluxion.h"
 #include "health.h"
 
-/* More parts than this have no rabbit of ours (dws_jgf_create()).
+/* No rabbit of ours has more ssds than this (dws_jgf_create()).
  */
 #define SSDS_MAX 100000
 #define PATH_SIZE 512
@@ -68,7 +68,7 @@ static int keep_down (json_t *entry, int ssds, const bool *next)
     return json_object_set_new (entry, "state", json_string (text));
 }
 
-/* The rabbits by their path; all of their ssds are taken to be up.
+/* Index the rabbits by path, with all ssds up.
  */
 static json_t *index_paths (struct dws_fluxion *fx)
 {
@@ -90,7 +90,7 @@ static json_t *index_paths (struct dws_fluxion *fx)
     return paths;
 }
 
-/* One of a rabbit's ssds, or something else that is down.
+/* Note that 'path' is down if it is an ssd of a rabbit; ignore other vertices.
  */
 static int note_down (json_t *paths, const char *path)
 {
@@ -310,9 +310,9 @@ void dws_fluxion_use (json_t *uses, json_t *ssds, enum dws_ssd_use use)
         (void)json_object_set_new (uses, path, json_integer (use));
 }
 
-/* Those that serve best to be down come first: of jobs that leave, then that no job
- * has, of these those that are down already, and those that kept storage came with;
- * then the last.
+/* Rank ssds by how well they serve to be down, best first: those of jobs that leave,
+ * then those without a job (among them those already down, and kept ones, first), then
+ * those of other jobs.
  */
 #define RANKS 6
 

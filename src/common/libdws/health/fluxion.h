@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Where rabbits and nodes are in Fluxion's resource graph, what Fluxion has
- * been told of them, and what it has yet to be told.
+ * Where rabbits and nodes are in Fluxion's resource graph, which properties and ssd
+ * states Fluxion has been sent, and which changes are still to be sent.
  */
 
 #ifndef LIBDWS_FLUXION_H
@@ -18,16 +18,16 @@
  */
 #define DWS_FLUXION_CRITERIA "property=rabbit or property=badrabbit"
 
-/* With these it also tells which ssds are down; and which nodes are, with all that is
- * below them, so that it is for few such nodes only.
+/* The response then also lists ssds that are down, and nodes that are down with
+ * everything below them: for few such nodes only.
  */
 #define DWS_FLUXION_CRITERIA_DOWN DWS_FLUXION_CRITERIA " or status=down"
 
 struct dws_fluxion;
 
-/* Decode the "R" of the response: the vertices with the property rabbit are
- * above the ssds and nodes of the rabbit that it names, and "ssdcount" of ssds.
- * With 'down' it is of the second criteria, else it is not known yet which ssds are up.
+/* Decode the "R" of the response: a vertex with the property rabbit is above the
+ * ssds and nodes of the rabbit that it names, and has the "ssdcount" of ssds. 'down':
+ * R answers DWS_FLUXION_CRITERIA_DOWN; otherwise the states of ssds are unknown.
  * Fails with ENOMEM.
  */
 struct dws_fluxion *dws_fluxion_create (json_t *R, bool down,
@@ -38,9 +38,9 @@ void dws_fluxion_destroy (struct dws_fluxion *fx);
  */
 size_t dws_fluxion_count (const struct dws_fluxion *fx);
 
-/* Which paths must get the property DWS_BAD_PROPERTY and which must lose it,
- * so that of all nodes those in 'bad' have it. From now on that is taken to
- * be so. The arrays are the caller's. Fails with ENOMEM.
+/* Set 'set' and 'clear' to the paths that must get and lose DWS_BAD_PROPERTY, so
+ * that of all nodes those in 'bad' have it. 'fx' assumes that Fluxion applies both.
+ * The caller frees the arrays. Fails with ENOMEM.
  */
 int dws_fluxion_properties (struct dws_fluxion *fx,
                             const char *bad,
@@ -49,25 +49,25 @@ int dws_fluxion_properties (struct dws_fluxion *fx,
                             json_t **clear,
                             dws_error_t *error);
 
-/* What the ssds of a job are for it.
+/* How a job uses ssds.
  */
 enum dws_ssd_use {
-    DWS_SSD_BUSY = 0,   // it has them
-    DWS_SSD_LEAVING,    // it gives them back next, but its storage stays
-    DWS_SSD_KEPT,       // it has given them back, and its storage is still there
+    DWS_SSD_BUSY = 0,   // allocated to the job
+    DWS_SSD_LEAVING,    // the job releases them next, but its storage stays
+    DWS_SSD_KEPT,       // the job has released them, and its storage is still there
 };
 
-/* Note that of the ssds of one job ('ssds', a set of paths) in the object 'uses'. What
- * is noted last counts. Without memory they are taken to be nobody's.
+/* Note in the object 'uses' how one job uses 'ssds' (a set of paths). A later note
+ * replaces an earlier one. Without memory the ssds count as unused.
  */
 void dws_fluxion_use (json_t *uses, json_t *ssds, enum dws_ssd_use use);
 
-/* Which ssds must change: an array of [PATH, "up" or "down"]. From now on that
- * is taken to be so. 'rabbits' is that of struct dws_health. Of a rabbit that
- * has lost capacity, or of which others than jobs have some, as many ssds are up
- * as find room. Those of jobs that leave are the first to be down: Fluxion can not
- * have given them to others yet. Those that jobs have stay up if others will do: each
- * counts once, as taken or as down. 'uses' may be NULL. Fails with ENOMEM.
+/* Ssds that must change: an array of [PATH, "up" or "down"]; 'fx' assumes that
+ * Fluxion applies it. 'rabbits' is that of struct dws_health. On a rabbit that has
+ * lost capacity, or is used by others than jobs, only as many ssds are up as there
+ * is room for. Ssds of leaving jobs go down first: Fluxion cannot have allocated them
+ * to others yet. Ssds of other jobs stay up if free ones suffice: each ssd counts
+ * once, as taken or as down. 'uses' may be NULL. Fails with ENOMEM.
  */
 json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
                           json_t *rabbits,

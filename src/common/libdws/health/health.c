@@ -204,7 +204,7 @@ static bool is_ready (json_t *status)
     return s && !strcmp (s, READY);
 }
 
-/* The links that are lost are those that the rabbit names: it may name none.
+/* Links that the rabbit reports as not ready are lost. A rabbit may report none.
  */
 static int add_lost (json_t *lost, json_t *status)
 {
@@ -254,8 +254,8 @@ static int read_storage (json_t *rabbits, json_t *lost, json_t *storage,
     return 0;
 }
 
-/* All rabbits of the mapping, and the hosts that those which are up have no
- * link to. One that Kubernetes does not know is not up.
+/* Read the rabbits of the mapping, and the hosts to which rabbits that are up have no
+ * link. A rabbit that Kubernetes does not know is not up.
  */
 static int read_storages (json_t *rabbits, json_t *lost, json_t *storages,
                           const struct dws_topology *topo)
@@ -279,7 +279,7 @@ static int read_storages (json_t *rabbits, json_t *lost, json_t *storages,
     return 0;
 }
 
-/* What is taken by nobody's job.
+/* Note the bytes that no job has.
  */
 static int add_outside (json_t *rabbits, json_t *outside)
 {
@@ -320,8 +320,8 @@ static bool is_link_drain (const struct node *node)
     return node->reason && !strcmp (node->reason, DWS_DRAIN_LINK);
 }
 
-/* While a rabbit is down it says nothing of its links: what is drained for
- * its link stays so, and nothing else is drained.
+/* A rabbit that is down does not report its links: nodes that are drained for their link
+ * stay drained, and no other node is drained.
  */
 static int decide_node (struct dws_health *next,
                         const struct dws_health *last,

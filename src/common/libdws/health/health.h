@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the state of rabbits and of their links means for nodes: which of them
- * rabbit jobs must avoid, which are to be drained or undrained, and which DWS
- * must not wait for.
+ * Derives from the state of rabbits and of their links which nodes rabbit jobs must
+ * avoid, which are to be drained or undrained, and which DWS must not wait for.
  *
- * All is worked out anew from what is. The one thing remembered is that
+ * Each decision follows from the current state. The only memory is that
  * somebody has undrained a node while its link was still down.
  */
 
@@ -21,18 +20,18 @@
  */
 #define DWS_BAD_PROPERTY "badrabbit"
 
-/* The reasons of our drains, by which they are known again. The second is how
- * the reason begins.
+/* The reasons of our drains, which identify them later. DWS_DRAIN_UNMOUNT is only the
+ * beginning of the reason.
  */
 #define DWS_DRAIN_LINK "rabbit: lost its PCIe link"
 #define DWS_DRAIN_UNMOUNT "rabbit: failed to unmount"
 
-/* Of a node that DWS is to unmount, for a workflow whose name follows.
+/* The reason for a node that DWS is to unmount; the name of the workflow follows.
  */
 #define DWS_DRAIN_MOUNTED "rabbit: still mounted by"
 
-/* Of a node that the jobtap plugin drains, as nobody could say whether it is: the
- * name of the workflow of that job follows, without an instance.
+/* The reason for a node whose mounts are unknown, drained by the jobtap plugin; the name
+ * of the job's workflow, without an instance, follows.
  */
 #define DWS_DRAIN_MAYBE "rabbit: may be mounted by"
 
@@ -46,11 +45,11 @@ struct dws_nodes;
 struct dws_nodes *dws_nodes_create (json_t *status, dws_error_t *error);
 void dws_nodes_destroy (struct dws_nodes *nodes);
 
-/* How many can be given to jobs: online, not drained and not excluded.
+/* Nodes that can be allocated to jobs: online, not drained and not excluded.
  */
 size_t dws_nodes_up (const struct dws_nodes *nodes);
 
-/* How many could be, were all online and none drained.
+/* Nodes that could be allocated if all were online and none drained.
  */
 size_t dws_nodes_all (const struct dws_nodes *nodes);
 
@@ -76,8 +75,8 @@ struct dws_health {
 };
 
 /* Decide. 'storages' is an array of Storage objects; without any, all rabbits
- * are taken to be well. 'health' has been zeroed, or holds the last decision.
- * It is unchanged on failure, with EINVAL or ENOMEM.
+ * count as working. 'health' has been zeroed, or holds the last decision. On
+ * failure, with EINVAL or ENOMEM, 'health' is unchanged.
  */
 int dws_health_decide (struct dws_health *health,
                        json_t *storages,
@@ -92,8 +91,8 @@ void dws_health_clear (struct dws_health *health);
  */
 json_t *dws_health_constraint (json_t *constraint, dws_error_t *error);
 
-/* How long nodes have been offline. As DWS does not unmount on a node that is
- * Disabled, one that just has not come up yet is given a grace.
+/* How long nodes have been offline. DWS does not unmount on a Disabled node, so a node
+ * that is still booting gets a grace period before it is Disabled.
  */
 struct dws_absence {
     json_t *since;          // {HOST: TIME}, of those that are offline
@@ -102,17 +101,17 @@ struct dws_absence {
     double due;             // out: when the next grace ends, INFINITY: none
 };
 
-/* Note in 'since' who is offline from 'now' on, and forget who is online.
+/* Add nodes that are offline to 'since', from 'now' on, and remove those that are online.
  * Fails with ENOMEM.
  */
 int dws_health_absent (json_t *since, const struct dws_nodes *nodes,
                        double now);
 
-/* What has to change in SystemStatus.data.nodes ('known', NULL if empty): a
- * new object {HOST: "Disabled" or "Enabled"}, empty if nothing. Nodes are
- * Disabled while they are drained because they failed to unmount, or are in
- * 'stuck' ({HOST: true}; null: what it is it stays while drained; NULL: none), and
- * once their broker has been offline for the grace. One that is Disabled stays so
+/* The changes to SystemStatus.data.nodes ('known', NULL if empty): a new object
+ * {HOST: "Disabled" or "Enabled"}, empty if there are none. Nodes are Disabled
+ * while they are drained because they failed to unmount, or are in 'stuck'
+ * ({HOST: true}; null: the node keeps its status while drained; NULL: none), and
+ * once their broker has been offline for the grace. A Disabled node stays Disabled
  * while it is offline.
  * Fails with ENOMEM.
  */
@@ -123,7 +122,7 @@ json_t *dws_health_systemstatus (const struct dws_nodes *nodes,
                                  struct dws_absence *absence,
                                  dws_error_t *error);
 
-/* Take out of the set 'stuck' those that are not drained any more.
+/* Remove nodes that are not drained any more from the set 'stuck'.
  */
 void dws_health_unstick (json_t *stuck, const struct dws_nodes *nodes);
 

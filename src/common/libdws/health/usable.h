@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * How much of rabbits jobs can have, by their Storage objects and the mapping.
+ * How many bytes of rabbits jobs can get, by their Storage objects and the mapping.
  */
 
 #ifndef LIBDWS_USABLE_H
@@ -29,8 +29,7 @@ int64_t dws_health_capacity_of (const struct dws_drives *drives, int64_t mapped)
  */
 int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo);
 
-/* What all rabbits of the mapping have together, in the same way; INT64_MAX if that
- * is more than can be said.
+/* The sum over all rabbits of the mapping, in the same way; INT64_MAX on overflow.
  */
 int64_t dws_health_total (json_t *storages, const struct dws_topology *topo);
 

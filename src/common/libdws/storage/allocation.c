@@ -169,8 +169,7 @@ error:
     return NULL;
 }
 
-/* What the Storage object says of a rabbit. One that was never booted has
- * no status.
+/* Judge a rabbit by its Storage object. A rabbit that was never booted has no status.
  */
 static void judge_rabbit (struct layout_rabbit *r,
                           const struct dws_allocation_opts *opts,

@@ -43,7 +43,7 @@ struct dws_allocation_opts {
 
 /* Count the hosts of an R object (RFC 20), or of an RFC 29 hostlist given as
  * a JSON string, by rabbit: a new object {RABBIT: COUNT, ...} in the order
- * in which the rabbits first occur. A host that is listed twice counts once. One
+ * in which the rabbits first occur. A host that is listed twice counts once. A host
  * that has no rabbit, or is one, takes part in the job without storage.
  * Fails with EINVAL (bad R) or ENOMEM.
  */
@@ -59,9 +59,9 @@ int dws_allocation_anywhere (json_t *nodes_per_rabbit,
                              json_t *without,
                              dws_error_t *error);
 
-/* Those of 'hosts', a hostlist, whose rabbit cannot hold anything now by its
- * Storage object, as a hostlist that the caller frees. 'storages' is as above, but
- * without it no rabbit can. Fails with EINVAL or ENOMEM.
+/* The hosts of the hostlist 'hosts' whose rabbit, by its Storage object, can hold no
+ * storage now: a hostlist that the caller frees. 'storages' is as above, but without it
+ * no rabbit can. Fails with EINVAL or ENOMEM.
  */
 char *dws_allocation_down (const char *hosts,
                            json_t *storages,
@@ -87,16 +87,16 @@ bool dws_allocation_unbound (const struct dws_breakdowns *breakdowns);
  *    "allocationSets": [{"label", "allocationSize",
  *                        "storage": [{"name", "allocationCount"}]}],
  *    "colocation": {LABEL: [KEY, ...]}}
- * "colocation" is there if one of the sets has a key. All allocations of a set have
+ * "colocation" is there if one of the sets has a key. The allocations of a set have
  * the same size. With 'anywhere' rabbits may have 0 nodes of the job: these hold
- * nothing of a set that is bound to nodes. A rabbit that is not Ready, that lacks a label that a set asks for,
- * or where others have one of its keys, holds nothing of it.
+ * nothing of a set that is bound to nodes. A rabbit holds nothing of a set if it is
+ * not Ready, lacks a label that the set asks for, or others have one of the set's
+ * keys there.
  *
- * How many allocations a set of AllocateAcrossServers gets follows from its
- * 'count', or else from its 'scale': 1 means the fewest that fit, 5 one for
- * each rabbit, 10 as many as there are compute nodes, with even steps between
- * them; without either it is as with 5. If that does not fit into what the
- * scheduler has set aside, the nearest number that does is taken.
+ * The number of allocations of an AllocateAcrossServers set follows from its 'count',
+ * or else from its 'scale': 1 means the fewest that fit, 5 (the default) one for each
+ * rabbit, 10 as many as there are compute nodes, with even steps between them. If that
+ * does not fit into the job's reservation, the nearest number that does is taken.
  *
  * 'opts' may be NULL.
  * Fails with EINVAL (text for the user or admin), ENOSPC (cannot be placed:

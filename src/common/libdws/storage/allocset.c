@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What one allocation set comes to; see allocset_private.h.
+ * Arithmetic of one allocation set; see allocset_private.h.
  */
 
 #include "allocset_private.h"

@@ -57,7 +57,7 @@ struct dws_breakdowns {
     size_t count;
 };
 
-/* Those, or an empty list in the place of NULL.
+/* Returns 'breakdowns', or an empty list if NULL.
  */
 const struct dws_breakdowns *breakdowns_or_none (
     const struct dws_breakdowns *breakdowns);

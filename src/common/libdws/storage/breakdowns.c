@@ -255,7 +255,7 @@ static int decode_storage (struct breakdown *b,
     return 0;
 }
 
-/* NULL instead of null. Fails if there is anything but words.
+/* Replace a JSON null by NULL. Fails if there is anything but words.
  */
 static int check_words (json_t **words, const char *field, const char *where,
                         dws_error_t *error)
@@ -276,7 +276,7 @@ static int check_words (json_t **words, const char *field, const char *where,
     return 0;
 }
 
-/* By a set, as nothing bounds the lists.
+/* Compares by a set, as nothing bounds the lists.
  */
 static int check_in_both (json_t *words, const char *field, json_t *others,
                           const char *other_field, const char *where,

@@ -15,10 +15,9 @@
  */
 struct dws_breakdowns;
 
-/* Decode an array of DirectiveBreakdown objects; NULL or JSON null: none. Nothing of
- * 'objects' is borrowed but arrays of labels, keys and daemons, which are referenced.
- * Fails with EINVAL (malformed; text for the user), EAGAIN (one is not ready yet) or
- * ENOMEM.
+/* Decode an array of DirectiveBreakdown objects; NULL or JSON null: none. Arrays of
+ * labels, keys and daemons are referenced, everything else is copied. Fails with EINVAL
+ * (malformed; text for the user), EAGAIN (one is not ready yet) or ENOMEM.
  */
 struct dws_breakdowns *dws_breakdowns_create (json_t *objects,
                                               dws_error_t *error);

@@ -27,7 +27,7 @@ void dws_bytes_add_map (json_t *map, json_t *other, int sign);
  */
 int64_t dws_bytes_sum (json_t *map, int64_t most);
 
-/* Do two objects with names of rabbits have one in common?
+/* Do two objects whose keys are rabbits have a rabbit in common?
  */
 bool dws_bytes_meet (json_t *a, json_t *b);
 

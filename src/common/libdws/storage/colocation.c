@@ -72,7 +72,7 @@ static int add_key (json_t *map, const char *rabbit, const char *key)
     return json_object_set_new (keys, key, json_true ());
 }
 
-/* The keys of a set: those noted, or if nothing was noted what NNF asks for.
+/* The keys of a set: those of the annotation or, without one, those that NNF asks for.
  */
 static int add_set (json_t *map, json_t *set, json_t *noted)
 {
@@ -137,7 +137,7 @@ json_t *dws_colocation_taken (json_t *servers, dws_error_t *error)
     return map;
 }
 
-/* What others keep from a job
+/* Keys that others hold
  */
 
 static int add_wanted (json_t *map, const struct alloc_set *set)
@@ -196,7 +196,7 @@ static bool is_own (const struct dws_breakdowns *bl, json_t *entry)
     return false;
 }
 
-/* Does an entry of 'held' count? What has no name for the user has no right.
+/* Does an entry of 'held' count? An entry needs a holder to be named to the user.
  */
 static bool counts (const struct dws_breakdowns *bl, json_t *entry,
                     bool lasting)

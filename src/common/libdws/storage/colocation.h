@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Exclusive colocation: on a rabbit there is at most one allocation of the sets
- * with one key, whoever has them. The keys are in the DirectiveBreakdowns, which
- * go with their workflow, also where their storage is persistent. So they are
- * written down in the Servers object, by the patch that says which rabbits hold
- * what: an annotation that has JSON, {LABEL: [KEY, ...]}.
+ * Exclusive colocation: a rabbit holds at most one allocation of the sets with one
+ * key, whoever owns them. The keys are in the DirectiveBreakdowns, which are deleted
+ * with their workflow even where the storage is persistent. The patch that places the
+ * allocations therefore writes the keys into the Servers object, too: an annotation
+ * with JSON, {LABEL: [KEY, ...]}.
  */
 
 #ifndef LIBDWS_COLOCATION_H
@@ -16,10 +16,10 @@
 #include "libdws/util/error.h"
 #include "breakdowns.h"
 
-/* What a Servers object keeps from others: a new map {RABBIT: {KEY: true}}. It does
- * so for as long as the object names rabbits. One without the annotation, which
- * others have written, keeps the key that NNF gives to every management target of
- * Lustre. Malformed parts keep nothing. Fails with ENOMEM.
+/* Keys that a Servers object reserves: a new map {RABBIT: {KEY: true}}, for as long as
+ * the object names rabbits. An object without the annotation, which others have
+ * written, reserves the key that NNF gives to every management target of Lustre.
+ * Malformed parts reserve nothing. Fails with ENOMEM.
  */
 json_t *dws_colocation_taken (json_t *servers, dws_error_t *error);
 
@@ -28,10 +28,10 @@ json_t *dws_colocation_taken (json_t *servers, dws_error_t *error);
  */
 json_t *dws_colocation_wanted (const struct dws_breakdowns *breakdowns);
 
-/* Who has what a job wants for itself, the first that is found: "exclusive KEY on
- * RABBIT, which HOLDER has" in a string that the caller frees, NULL if nobody has
- * or there is no memory. 'nodes' are the job's rabbits, 'held' is as in allocation.h.
- * With 'lasting' only those count that may have it for ever.
+/* The first holder of a key that a job wants for itself: "exclusive KEY on RABBIT,
+ * which HOLDER has" in a string that the caller frees, NULL if there is none or no
+ * memory. 'nodes' are the job's rabbits, 'held' is as in allocation.h. With 'lasting'
+ * only holders count that may keep the key for ever.
  */
 char *dws_colocation_holder (const struct dws_breakdowns *breakdowns,
                              json_t *nodes,

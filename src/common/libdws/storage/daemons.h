@@ -16,8 +16,8 @@
  * put into "requires=" to the unit that serves them, or NULL. Return a new
  * array of units, each once, in the order in which they are required: by NNF's field
  * status.requires, or by the document's, status.requiredDaemons.
- * What is not in the table is no daemon of the nodes: DWS has accepted the word,
- * and what it stands for is made by NNF (copy-offload is a user container).
+ * A word that is not in the table is no daemon of the nodes: DWS has accepted the word,
+ * and NNF serves it (copy-offload is a user container).
  * Fails with ENOMEM.
  */
 json_t *dws_daemons_units (const struct dws_breakdowns *breakdowns,

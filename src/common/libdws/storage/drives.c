@@ -189,8 +189,8 @@ static json_t *sets_of (json_t *servers, const char *half)
                             "allocationSets");
 }
 
-/* Once all has been made, status.ready is true for ever, and what is given back
- * has a size of 0 there, as has what is yet to be made before.
+/* status.ready stays true once all allocations were made. Released allocations have a
+ * size of 0 there, as have those that are not made yet.
  */
 json_t *dws_drives_taken (json_t *servers, dws_error_t *error)
 {

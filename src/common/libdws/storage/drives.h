@@ -3,15 +3,15 @@
  * The drives of a rabbit, and what fits on them.
  *
  * NNF makes a pool on the 16 drives of a rabbit that have the most room, with
- * the same number of 4 KiB blocks on each; where some are lost it takes as many
- * as there are, but not fewer than 14. All allocations of a set on a rabbit
- * share a pool, but for those of Lustre, of which each has its own. So what one
- * pool can have is less than what is free, and on which drives a pool is
- * depends on all that came and went before.
+ * the same number of 4 KiB blocks on each; where drives are lost it takes as many
+ * as there are, but not fewer than 14. The allocations of a set on a rabbit
+ * share a pool, except for Lustre, where each has its own. A pool can therefore
+ * be smaller than the free space, and which drives it is on depends on all pools
+ * that were made and deleted before.
  *
- * What is promised here holds whatever that was: of each drive every pool may
- * have its share. It is the most that can be promised as long as some drives
- * are shared by all pools, which up to seven pools always are.
+ * The functions promise only space that a pool gets in every such case: each pool
+ * may take its share of each drive. More cannot be promised as long as some drives
+ * are shared by all pools, which is always so with up to seven pools.
  */
 
 #ifndef LIBDWS_DRIVES_H
@@ -41,13 +41,12 @@ struct dws_drives {
  */
 void dws_drives_read (json_t *status, struct dws_drives *drives);
 
-/* What a rabbit with these drives can still promise, where pools have 'taken'
+/* Bytes that a rabbit with these drives can still promise, where pools have 'taken'
  * bytes of it.
  */
 int64_t dws_drives_room (const struct dws_drives *drives, int64_t taken);
 
-/* The bytes that a pool of this size takes of 'width' drives, INT64_MAX if
- * that is more than can be said.
+/* The bytes that a pool of this size takes of 'width' drives, INT64_MAX on overflow.
  */
 int64_t dws_drives_pool (int64_t size, int width);
 
@@ -55,8 +54,8 @@ int64_t dws_drives_pool (int64_t size, int width);
  */
 bool dws_drives_shared (const char *label);
 
-/* The smallest allocation that NNF makes of a set with this label: where less is
- * asked for it makes one of this size. 0: of such a set it makes any.
+/* The smallest allocation, in bytes, that NNF makes of a set with this label: a smaller
+ * request gets this size. 0: NNF makes any size.
  */
 int64_t dws_drives_least (const char *label);
 
@@ -67,10 +66,10 @@ int64_t dws_drives_take (const char *label,
                          int64_t count,
                          int width);
 
-/* What a Servers object takes on rabbits: a new map {RABBIT: BYTES}. It counts
- * as it is wanted (spec) from when it is written, as it was made (status) when
- * all of it is there, and no more when it has been given back. Malformed parts
- * take nothing. Fails with ENOMEM.
+/* Bytes that a Servers object takes on rabbits: a new map {RABBIT: BYTES}. The wanted
+ * sizes (spec) count from when they are written, the made sizes (status) once all
+ * allocations exist; after their release neither counts. Malformed parts take nothing.
+ * Fails with ENOMEM.
  */
 json_t *dws_drives_taken (json_t *servers, dws_error_t *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Choosing rabbits before nodes; see first.h. What fits where is asked of
- * dws_allocation_sets(), so that it is the same as when it is laid out.
+ * Choosing rabbits before nodes; see first.h. dws_allocation_sets() decides what fits
+ * where, so that the later layout agrees.
  */
 
 #include <errno.h>
@@ -163,7 +163,7 @@ static int find_candidates (struct choice *c, json_t *goodness,
     return 0;
 }
 
-/* All on one. Returns 1, 0 if there is none, or -1.
+/* Try one rabbit for all nodes. Returns 1, 0 if there is none, or -1.
  */
 static int choose_one (const struct choice *c, json_t *result,
                        dws_error_t *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Where the storage of a job is to go that has no nodes yet, so that nodes can be found
- * next to it.
+ * Choosing rabbits for the storage of a job that has no nodes yet, so that nodes can
+ * be found next to it.
  */
 
 #ifndef LIBDWS_FIRST_H
@@ -42,16 +42,16 @@ enum dws_goodness {
 json_t *dws_pool_nodes (const struct dws_pool *pool, json_t *constraint,
                         json_t *allowed, dws_error_t *error);
 
-/* The cores of a node that no job has; '*all' is set to the cores of the node. A node of
- * which it is not known which cores jobs have has none left.
+/* The cores of a node that no job has; '*all' is set to the cores of the node. If the
+ * cores of jobs on the node are unknown, none is left.
  */
 int64_t dws_pool_cores (const struct dws_pool *pool, const char *host,
                         int64_t *all);
 
 /* Choose rabbits for 'nodes' nodes out of those, and say how many nodes are to be next to
  * each: an object as dws_allocation_nodes() makes it; empty if nothing of 'breakdowns'
- * is bound to nodes. All on one rabbit if that can be, on one with most idle nodes, and
- * of these with most room; else on as few as will do, each with as many as it has nodes
+ * is bound to nodes. A single rabbit is chosen if possible: of those with most idle nodes
+ * the one with most room; else as few as will do, each with as many nodes as it has nodes
  * and room for. 'opts' as for dws_allocation_sets(), without resources.
  *
  * Fails with ENOSPC (there is no room, or there are not so many nodes; text for the

@@ -43,7 +43,7 @@ const char *dws_labels_missing (json_t *wanted, json_t *labels)
     return NULL;
 }
 
-/* Which rabbits may be used, by their number in the mapping, and how many nodes
+/* The rabbits that may be used, by their number in the mapping, and how many nodes
  * hang on these.
  */
 struct choice {
@@ -118,7 +118,7 @@ static bool is_everywhere (const char *want, const struct dws_topology *topo,
     return true;
 }
 
-/* Those that not all rabbits have, cut to fit.
+/* The wanted labels that not all rabbits have, cut to fit.
  */
 static const char *join_labels (json_t *wanted, const struct dws_topology *topo,
                                 json_t *storages, char *buf, size_t size)
@@ -223,7 +223,7 @@ json_t *dws_labels_constraint (const struct dws_breakdowns *breakdowns,
         dws_error_nomem (error);
         goto done;
     }
-    /* What the job cannot do without comes first. */
+    /* Sets that need all rabbits come first: the job cannot do without their labels. */
     for (int all = 1; all >= (anywhere ? 1 : 0); all--) {
         for (size_t i = 0; i < bl->count; i++) {
             const struct breakdown *b = &bl->list[i];

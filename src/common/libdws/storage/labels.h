@@ -24,10 +24,11 @@ const char *dws_labels_missing (json_t *wanted, json_t *labels);
  * the DirectiveBreakdowns ask for. 'storages' is an object of Storage objects by
  * name; a rabbit that has none is taken to have all labels.
  *
- * A set that needs all rabbits of the job restricts it to the nodes of those that
- * have the labels. One that needs some does so, too, while there are enough such
- * nodes: a larger job gets others as well, and may have to be refused later. With
- * 'anywhere' it does not, as it may lie on rabbits that are not the job's.
+ * A set that needs all rabbits of the job restricts the job to the nodes of rabbits
+ * with the labels. A set that needs only some rabbits does so while there are enough
+ * such nodes: a larger job gets others as well, and may have to be refused later. With
+ * 'anywhere' such a set restricts nothing, as it may lie on rabbits that are not the
+ * job's.
  *
  * Returns the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null if
  * there is nothing to ask for. Fails with ENOSPC (there are not enough such nodes)

@@ -198,7 +198,7 @@ int64_t layout_capacity_of (const struct layout *lay,
     return layout_is_exclusive (p->set) && n > 1 ? 1 : n;
 }
 
-/* Of the first rabbit that is ruled out the text says why it is.
+/* The text says why the first rabbit that is ruled out cannot be used.
  */
 int layout_fail (const struct layout *lay,
                  const struct layout_place *p,

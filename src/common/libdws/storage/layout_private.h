@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Internal: the rabbits of a job, its allocation sets, and what of them has
- * been placed where; what a set may use, and what still fits. Who places the
- * sets is place.c, and spread.c for those that may be cut at will.
+ * been placed where; what a set may use, and what still fits. place.c places the
+ * sets, and spread.c those that may be divided at will.
  */
 
 #ifndef LIBDWS_LAYOUT_PRIVATE_H

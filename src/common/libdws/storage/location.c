@@ -17,8 +17,8 @@
 #include "first.h"
 #include "location.h"
 
-/* What is looked for: storage that is there already, or with 'own' that which was made
- * for the job.
+/* Look for storage that exists already or, with 'own', for storage that was made for
+ * the job.
  */
 struct view {
     const struct dws_topology *topo;

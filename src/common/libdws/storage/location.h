@@ -7,9 +7,9 @@
  * network every node reaches every rabbit, and best effort is served by
  * giving the job storage next to its nodes. Storage that is made for the job
  * (jobdw) needs no constraint either, as its ssd is scheduled together with
- * the nodes. What remains is storage that exists already (persistentdw): the
- * nodes must hang on the rabbits that hold it. Every location must be met,
- * so that it takes a rabbit that holds a part of each set.
+ * the nodes. Storage that exists already (persistentdw) needs one: the nodes
+ * must hang on rabbits that hold it. Every location must be met, so a rabbit
+ * qualifies only if it holds a part of each set.
  */
 
 #ifndef LIBDWS_LOCATION_H

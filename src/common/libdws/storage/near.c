@@ -13,7 +13,7 @@
 #include "libutil/errno_safe.h"
 #include "near.h"
 
-/* So much of a long list is shown.
+/* The most bytes of a list in a message.
  */
 #define SHOWN 80
 

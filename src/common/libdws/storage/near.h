@@ -30,9 +30,8 @@ json_t *dws_near_constraint (const char *rabbits,
                              int64_t nodes,
                              dws_error_t *error);
 
-/* Both of two constraints of this form, each of which may be a JSON null, as one:
- * a new reference. Fails with ENOSPC if there are fewer such nodes than the job
- * needs, or with ENOMEM.
+/* Join two constraints of this form, each of which may be a JSON null: a new reference.
+ * Fails with ENOSPC if fewer nodes satisfy both than the job needs, or with ENOMEM.
  */
 json_t *dws_near_join (json_t *a,
                        json_t *b,

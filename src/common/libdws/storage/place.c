@@ -135,7 +135,7 @@ static int place_fixed (struct layout *lay,
     return 0;
 }
 
-/* What each allocation of a fixed number needs, 0 if the number is ours.
+/* Bytes of each allocation of a set with a fixed number of them, else 0.
  */
 static int64_t fixed_size (const struct layout *lay,
                            const struct layout_place *p)

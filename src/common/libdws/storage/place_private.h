@@ -2,19 +2,19 @@
  *
  * Internal: place the allocation sets of a job on its rabbits.
  *
- * What is decided here, set by set:
+ * The rules, set by set:
  * - AllocatePerCompute: below each rabbit one allocation for each node.
  * - AllocatePerServer: one on each rabbit.
  * - AllocateSingleServer, and AllocateAcrossServers with 'count': so many,
  *   always on the rabbit with the fewest of them, and among those on the one
  *   with most room (most of the job's nodes, where room is not known).
  * - AllocateAcrossServers otherwise: 'scale' tells how many. 1 is the fewest
- *   that fit, 5 one on each rabbit, 10 as many as there are compute nodes;
- *   the steps between are even. Without 'scale' it is as with 5. All have
- *   the same size. If that many do not fit into what is set aside for the
- *   job, the nearest number that does is taken.
+ *   that fit, 5 (the default) one on each rabbit, 10 as many as there are
+ *   compute nodes; the steps between are even. The allocations have the same
+ *   size. If that many do not fit into the job's reservation, the nearest
+ *   number that does is taken.
  * Where sets may lie anywhere the job's own rabbits come first, then those with most
- * room. There are more allocations than compute nodes then, if it takes more to fit.
+ * room. Such a set may need more allocations than compute nodes to fit.
  * A set with an exclusive colocation key has at most one allocation on a
  * rabbit, and shares no rabbit with another set that has the key.
  */

@@ -86,7 +86,7 @@ static const struct idset *find_property (const struct rset *rs,
     return NULL;
 }
 
-/* All of them; "^" is for one that a node must not have.
+/* Mark the nodes that have all properties; "^NAME" means that a node must not have NAME.
  */
 static int mark_properties (const struct dws_pool *pool, json_t *names,
                             bool *out)

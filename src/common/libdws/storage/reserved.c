@@ -22,8 +22,8 @@ static char *parent_of (const char *path)
     return strndup (path, slash ? (size_t)(slash - path) : 0);
 }
 
-/* Fluxion leaves out names that are the type and the id: the path ends with the name. It
- * leaves out a size of 1, too.
+/* Fluxion leaves out a name that is the type and the id, and the path ends with the
+ * name; Fluxion also leaves out a size of 1.
  */
 static const char *name_of (const char *name, const char *path)
 {

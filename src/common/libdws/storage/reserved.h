@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the scheduler has set aside for a job on each rabbit. Fluxion hands
- * out whole ssds, so that this may be a lot more than the job has asked for.
+ * The scheduler's reservation of a job on each rabbit. Fluxion allocates whole ssds, so
+ * a reservation may be far larger than the request.
  */
 
 #ifndef LIBDWS_RESERVED_H
@@ -12,9 +12,9 @@
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
 
-/* What the scheduler has set aside for the job, from the "scheduling" key of
- * R as Fluxion (match-format rv1) or sched-rabbit writes it: a new object
- * {RABBIT: BYTES}, empty if R does not say. Fails with ENOMEM.
+/* The reservation of the job, from the "scheduling" key of R as Fluxion (match-format
+ * rv1) or sched-rabbit writes it: a new object {RABBIT: BYTES}, empty if R does not say.
+ * Fails with ENOMEM.
  */
 json_t *dws_reserved (json_t *R,
                       const struct dws_topology *topo,

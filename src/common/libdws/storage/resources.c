@@ -144,7 +144,7 @@ static int check_rabbits (int64_t gib,
                       (double)most / 1024.);
 }
 
-/* What lies anywhere must fit on all rabbits together.
+/* Unbound sets with 'anywhere' must fit on all rabbits together.
  */
 static int check_total (const struct dws_breakdowns *bl,
                         const struct dws_resources_opts *opts,
@@ -223,9 +223,9 @@ static void drop_ssd (json_t *resources)
     }
 }
 
-/* A copy of what the job asks for besides storage. An ssd is what this file
- * has added before, or what somebody would like to have without its limits: how
- * much storage a job gets is what its directives say.
+/* Copy the resources of the job without storage. An ssd was added by this file before, or
+ * by a user who wants storage beyond the limits: only the directives decide how much
+ * storage a job gets.
  */
 static json_t *without_ssd (json_t *resources, dws_error_t *error)
 {

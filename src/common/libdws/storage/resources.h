@@ -30,14 +30,13 @@ struct dws_resources_opts {
     int64_t total_bytes;  // the same of all rabbits together
 };
 
-/* Return a new reference to the resources that 'resources' (jobspec V1,
- * an array) become when they must come with the storage that 'breakdowns'
- * ask for. The input is not changed.
+/* Add the storage that 'breakdowns' ask for to 'resources' (jobspec V1, an array).
+ * Returns a new reference; the input is not changed.
  * - {node} becomes {slot[rabbit]{node, ssd}}, {chassis{node}} becomes
  *   {chassis{node, ssd}}; an ssd counts GiB.
- * - An ssd that is there already gives way: what the breakdowns ask for, within
- *   the limits, is all the storage that there is in the result. Breakdowns without
- *   storage (persistentdw) add none.
+ * - An ssd of the input is dropped: the storage that the breakdowns ask for, within
+ *   the limits, is all the storage in the result. Breakdowns without storage
+ *   (persistentdw) add none.
  * Fails with EINVAL (the request is wrong, text for the user) or ENOMEM.
  * 'opts' may be NULL.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See sizes.h. What an allocation takes is the arithmetic of drives.h.
+ * See sizes.h. drives.h has the arithmetic of one allocation.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ static int64_t multiply (int64_t a, int64_t b)
     return __builtin_mul_overflow (a, b, &a) ? INT64_MAX : a;
 }
 
-/* What directive 'i' asks for, as a set of the type that the storage system makes of it.
+/* The set that the storage system is expected to make of directive 'i', in 'set'.
  * Returns false if that cannot be told.
  */
 static bool foresee (struct alloc_set *set, const struct dws_directives *dirs,
@@ -52,7 +52,7 @@ static bool foresee (struct alloc_set *set, const struct dws_directives *dirs,
     return false;
 }
 
-/* All targets are a part of their file system.
+/* Is the set of a file system of this type? Labels of Lustre targets mean lustre.
  */
 static bool has_type (const struct alloc_set *set, const char *type)
 {
@@ -70,7 +70,8 @@ static int64_t take (const struct alloc_set *set, int64_t count)
                      count);
 }
 
-/* Into how many parts a layout may divide the set is up to it. Each is rounded up.
+/* A layout may divide the set into any number of allocations, each rounded up: try all
+ * numbers up to this one, and use an upper bound beyond it.
  */
 #define COUNTS_TRIED 64
 

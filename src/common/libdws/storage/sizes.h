@@ -30,8 +30,8 @@ struct dws_sizes {
  * Resources that dws_resources_apply() would refuse count as one node. Without
  * 'breakdowns' what profiles add is not known, and not in it.
  *
- * Which rabbits the nodes have is not known either: what is taken may be less by up to
- * 64 KiB an allocation when storage is laid out. dws_drives_taken() is exact then.
+ * The rabbits of the nodes are not known either: storage, once laid out, may take less
+ * by up to 64 KiB an allocation. dws_drives_taken() is exact then.
  */
 void dws_sizes_read (json_t *resources,
                      const struct dws_directives *directives,

@@ -11,8 +11,8 @@
 
 #define DEFAULT_SCALE 5
 
-/* Where a set may lie anywhere the room may be so uneven that it takes several
- * allocations on a rabbit, of one size, to have it all. So many are tried.
+/* The most allocations per rabbit that are tried: where a set may lie anywhere, the room
+ * may be so uneven that only several allocations of one size on a rabbit use it all.
  */
 #define TARGETS_EACH 4
 
@@ -36,8 +36,7 @@ static bool better_flexible (const struct layout *lay, size_t a, size_t b)
     return ra->room > rb->room;
 }
 
-/* Fill 'c'. Some rabbits are left to sets that come later and must not share
- * one with this set.
+/* Fill 'c'. Leave rabbits to later sets that must not share one with this set.
  */
 static void choose_rabbits (const struct layout *lay,
                             const struct layout_place *p,
@@ -115,7 +114,7 @@ static int64_t scaled_count (int scale,
     return middle + ((most - middle) * (scale - 5) + 2) / 5;
 }
 
-/* Is there so much room at all? Others need not be tried.
+/* Is there so much room at all? If not, the number of allocations need not be tried.
  */
 static bool has_room (const struct layout *lay,
                       const struct layout_place *p,
@@ -183,8 +182,8 @@ static int64_t weight (const struct layout *lay, size_t r)
     return lay->rabbits[r].nodes > 0 ? lay->rabbits[r].nodes : 1;
 }
 
-/* What fits next to the job's nodes goes there, and no further: then 'c' has only
- * those rabbits.
+/* A set that fits next to the job's nodes goes nowhere else: 'c' is then cut to the
+ * rabbits of these nodes.
  */
 static int64_t choose_count_near (const struct layout *lay,
                                   const struct layout_place *p,

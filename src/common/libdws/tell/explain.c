@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See explain.h. The workflow's own messages say whose fault something is in
- * words that are meant for the controllers' authors; the table below puts
- * them right. The first entry whose text occurs in the message applies.
+ * See explain.h. The workflow's own messages assign faults in words for the authors of
+ * controllers; the table below translates them. The first entry whose text occurs in
+ * the message applies.
  */
 
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 #include "libdws/util/clean.h"
 #include "explain.h"
 
-/* Who can do something about it. It is said of somebody where the words tell that it is
- * so, and of nobody where they do not.
+/* The party that can mend a failure. A fault is assigned only where the message proves
+ * it.
  */
 enum fault {
     FAULT_UNKNOWN,
@@ -150,7 +150,7 @@ static const char *fault_name (enum fault fault)
     }
 }
 
-/* Rules for data on the move, which look at what its programs say as well.
+/* Rules for data movements: these also read the messages of the copying programs.
  */
 static bool is_for_moving (const struct rule *rule)
 {

@@ -9,7 +9,7 @@
 
 #include "libdws/facts/workflow.h"
 
-/* What was found out about a failure. NULL or "": nothing.
+/* Details of a failure. NULL or "": unknown.
  */
 struct dws_details {
     const char *hosts;          // nodes or rabbits that did not get ready
@@ -27,8 +27,8 @@ const char *dws_explain (const struct dws_workflow *wf,
                          const char *text,
                          char buf[DWS_EXPLAIN_SIZE]);
 
-/* What to read to know more about a failure in the state that the workflow is
- * in: the plural of a kind, or NULL.
+/* The objects that tell more about a failure in the workflow's state: the plural of
+ * their kind, or NULL.
  */
 const char *dws_explain_kind (const struct dws_workflow *wf);
 

@@ -21,14 +21,14 @@ static const char *date_of (double t, char buf[32])
     return buf;
 }
 
-/* 'value' is taken over. Returns false for lack of memory, also if there is none.
+/* Takes over 'value'. Returns false for lack of memory, also if 'value' is NULL.
  */
 static bool set (json_t *o, const char *key, json_t *value)
 {
     return json_object_set_new (o, key, value) == 0;
 }
 
-/* 'what' and 'message' are taken over.
+/* Takes over 'what' and 'message'.
  */
 static json_t *make_notice (const char *event, const char *of, int64_t userid,
                             json_t *what, json_t *by_rabbit, double until,

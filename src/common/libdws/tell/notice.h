@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Notices, as the command gets them that tells users (rabbit.notice_command).
+ * Notices to users, as rabbit.notice_command reads them.
  */
 
 #ifndef LIBDWS_NOTICE_H
@@ -11,20 +11,21 @@
 
 #include "libdws/facts/job.h"
 
-/* What has happened.
+/* Values of "event".
  */
 #define DWS_NOTICE_FAILED "stage-out-failed"
 #define DWS_NOTICE_LOST "stage-out-lost"
 #define DWS_NOTICE_EXPIRING "file-system-expiring"
 #define DWS_NOTICE_DESTROYED "file-system-destroyed"
 
-/* These make {"id", "event", "t", "userid"?, "what", "where"?, "until"?, "message"}. The
- * id is that of no other notice. what is an array of texts, where a hostlist of rabbits,
- * from the bytes 'by_rabbit' ({RABBIT: BYTES} or NULL), until a time (s since the epoch).
- * They return NULL with errno ENOMEM.
+/* A notice is {"id", "event", "t", "userid"?, "what", "where"?, "until"?, "message"}: a
+ * unique id; what, an array of texts; where, a hostlist of rabbits, from the bytes
+ * 'by_rabbit' ({RABBIT: BYTES} or NULL); until, a time (s since the epoch). The functions
+ * return NULL with errno ENOMEM.
  *
- * The data of a job was not staged out, for the reason 'text'. 'until': it can be tried
- * again as long; 0: it is lost. There are "jobid", and "job": 'f58', as users know it.
+ * The data of a job was not staged out, for the reason 'text'. Until 'until' the
+ * stage-out can be retried; 0: the data is lost. The notice also has "jobid", and "job",
+ * which is 'f58'.
  */
 json_t *dws_notice_stage_out (const struct dws_job *job,
                               const char *f58,

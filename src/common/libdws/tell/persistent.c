@@ -11,7 +11,7 @@
 #include "libdws/util/timestamp.h"
 #include "persistent.h"
 
-/* Not only its owner may use it.
+/* Users other than its owner may use the file system.
  */
 #define DWS_ANNOTATION_SHARED "dataworkflowservices.github.io/ignore-uid"
 

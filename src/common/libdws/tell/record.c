@@ -13,12 +13,12 @@
 #include "libutil/errno_safe.h"
 #include "record.h"
 
-/* One movement out of many is worth so much.
+/* Bytes of one movement in the record of many.
  */
 #define MOVEMENT_MAX 8192
 
-/* How much is left of a text (bytes), an array or an object (entries) in the
- * first attempt; in each further one it is a quarter. No deeper than this.
+/* The most bytes of a text, and entries of an array or object, that the first attempt
+ * keeps; each further attempt keeps a quarter. DEPTH_MAX bounds the depth.
  */
 #define LENGTH_MAX 16384
 #define DEPTH_MAX 12

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What is kept of Kubernetes objects with a job, for ever and where every user
- * can make more of it: so it is bounded.
+ * Bounded copies of Kubernetes objects, for the record of a job. Bounds are needed since
+ * the record is kept for ever, and every user can make objects larger.
  */
 
 #ifndef LIBDWS_RECORD_H
@@ -13,14 +13,13 @@
  */
 #define DWS_RECORD_MAX 65536
 
-/* A copy of 'object' that is not larger. What is too large loses the ends of
- * long texts and arrays first, and has "truncated": true. Fails with ENOMEM.
+/* A copy of 'object' within DWS_RECORD_MAX. A larger object loses the ends of long
+ * texts and arrays first, and gets "truncated": true. Fails with ENOMEM.
  */
 json_t *dws_record_object (json_t *object);
 
-/* The same from text to text, to be freed. That of Kubernetes is valid: no more is
- * looked at than whether it begins as an object, if it is small enough as it is. Fails
- * with ENOMEM or EINVAL.
+/* The same from text to text; the caller frees it. Kubernetes sends valid JSON, so a text
+ * within the bound is only checked to begin as an object. Fails with ENOMEM or EINVAL.
  */
 char *dws_record_text (const char *object);
 

@@ -21,7 +21,7 @@ static const char *type_of (json_t *vertex)
     return type ? type : "";
 }
 
-/* A count that is a range (RFC 14) needs one at least.
+/* For a count that is a range (RFC 14) one is enough.
  */
 static int64_t count_of (json_t *vertex)
 {
@@ -49,7 +49,7 @@ static int64_t cores_below (json_t *with)
     return total;
 }
 
-/* The node among what is inside of a vertex, and how much storage is beside the node.
+/* The node among the children of a vertex; '*gib' is the storage next to the node.
  */
 static json_t *look_inside (json_t *with, int64_t *gib)
 {
@@ -123,7 +123,7 @@ static int note_hosts (json_t *by_host, const char *hosts, size_t place)
     return rc;
 }
 
-/* One place for each rabbit, and the last for nodes next to none.
+/* Make a place for each rabbit, and a last one for nodes without a rabbit.
  */
 static struct dws_places *make_places (json_t *rabbits, json_t *by_host,
                                        dws_error_t *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What a job waits for, in words for its owner.
+ * The reason why a job waits, in words for its owner.
  */
 
 #ifndef LIBDWS_WAITING_H
@@ -33,8 +33,8 @@ const char *dws_waiting_text (const struct dws_job *job,
                               double now,
                               char buf[DWS_WAITING_SIZE]);
 
-/* What is worth reading to say more about the state that the workflow is in:
- * the plural of a kind, or NULL.
+/* The objects that tell more about the workflow's state: the plural of their kind, or
+ * NULL.
  */
 const char *dws_waiting_kind (const struct dws_job *job,
                               const struct dws_workflow *wf);

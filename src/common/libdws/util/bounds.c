@@ -58,7 +58,7 @@ static int add_hosts (struct tally *t, const char *s)
         ? refuse (t, limit, "hosts") : 0;
 }
 
-/* 'key' is that of the value, or of the array that it is in.
+/* 'key' is the key of the value, or of the array that holds the value.
  */
 static int walk (struct tally *t, const char *key, json_t *o, int depth)
 {

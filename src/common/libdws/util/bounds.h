@@ -26,7 +26,7 @@
 #define DWS_MAX_WORDS 64 // of one directive
 #define DWS_MAX_LIST 16 // words of one list in a directive
 
-/* Of resources, and of constraints, of one job.
+/* Bounds on the resources, and on the constraints, of one job.
  */
 #define DWS_MAX_DEPTH 64 // arrays and objects in each other: 32 times "and"
 #define DWS_MAX_VALUES 1024 // without entries of "hostlist" and "ranks"

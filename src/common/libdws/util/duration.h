@@ -11,7 +11,7 @@
  */
 int dws_duration_parse (const char *s, double *seconds);
 
-/* What a person may have meant by a text that is none: other names of units, blanks,
+/* A guess at the duration that was meant by another text: other names of units, blanks,
  * several numbers, as "5 min" or "1h30m". Returns buf, or NULL.
  */
 #define DWS_DURATION_SIZE 32

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * How libdws reports failure: errno for the program, one line of text for
- * the person. Both are set where the fault is found.
+ * the person. The function that finds the fault sets both.
  */
 
 #ifndef LIBDWS_ERROR_H

@@ -44,7 +44,7 @@ char *hosts_list_finish (struct hostlist *hl, bool ok, dws_error_t *error)
     return s;
 }
 
-/* The same in a list as it is here?
+/* Is the text a single host, which decoding would not change?
  */
 static bool is_one_host (const char *hosts)
 {
@@ -82,7 +82,7 @@ void hosts_walk_end (struct hosts_walk *walk)
     ERRNO_SAFE (hostlist_destroy (walk->hl));
 }
 
-/* Two lists that are malformed may make one that is not.
+/* Check lists before joining: two malformed lists may join into a valid one.
  */
 static bool is_balanced (const char *hosts)
 {
@@ -96,7 +96,7 @@ static bool is_balanced (const char *hosts)
     return !open;
 }
 
-/* A list of several, to be decoded at once.
+/* Join several lists into one text, to be decoded at once.
  */
 static char *join_lists (const char *const *lists, size_t count)
 {

@@ -14,8 +14,8 @@
 
 #include "error.h"
 
-/* To decode a list costs flux-core a quarter of a megabyte that it clears. So lists are
- * decoded together here, and a list of a single host is not decoded at all.
+/* Decoding a list costs flux-core a quarter of a megabyte that it clears. Lists are
+ * therefore decoded together here, and a list of a single host not at all.
  */
 
 /* Go through the hosts of a list. 'hosts' is borrowed. begin fails with EINVAL (it is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * JSON that is kept as text, for what is kept for long and looked at seldom:
- * it takes a tenth of the memory of the values.
+ * JSON as text, for data that is stored for long and read seldom: text takes a tenth
+ * of the memory of the values.
  */
 
 #ifndef LIBDWS_JSONTEXT_H

@@ -16,8 +16,8 @@
 #define STRINGIFY(n) #n
 #define TEXT_OF(n) STRINGIFY (n)
 
-/* Digits at *s, which are passed over. Those after the first 17 do not count: it is
- * more than there can be without them.
+/* Read the number at *s and advance *s. Digits after the first 17 are skipped: no valid
+ * number is so long.
  */
 static uint64_t take_number (const char **s)
 {
@@ -35,8 +35,8 @@ static size_t at_most (uint64_t n)
     return n > DWS_MAX_HOSTS ? DWS_MAX_HOSTS + 1 : n;
 }
 
-/* How many ids are between the brackets at *s, which are passed over. Of a malformed
- * list any number will do, as it cannot be decoded.
+/* Count the ids between the brackets at *s, and advance *s. Any number will do for a
+ * malformed list, which cannot be decoded.
  */
 static size_t count_ids (const char **s)
 {

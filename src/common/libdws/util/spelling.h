@@ -17,8 +17,8 @@ bool dws_is_misspelt (const char *word, const char *known);
  */
 bool dws_is_near (const char *word, const char *known);
 
-/* Of several known words the one that 'word' is a misspelling of. Set 'word', try
- * each of the others, then read 'known': NULL if there is none.
+/* Find the known word of which 'word' is a misspelling. Set 'word', try each known
+ * word, then read 'known': NULL if there is none.
  */
 struct dws_nearest {
     const char *word;

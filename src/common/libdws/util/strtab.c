@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Open addressing with linear probing; the size is a power of two and at
- * most half of the slots are in use. Nothing is ever removed.
+ * most half of the slots are in use. Entries are never removed.
  */
 
 #include <errno.h>

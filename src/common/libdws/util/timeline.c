@@ -9,8 +9,8 @@
 
 #include "timeline.h"
 
-/* The wall clock may be so far from where it was last noted to be (s). It is slewed all
- * the time, and that is no jump.
+/* How far the wall clock may be from the expected time (s): the clock is slewed all the
+ * time, and slewing is no jump.
  */
 #define SLACK 5.
 
@@ -45,9 +45,9 @@ bool dws_timeline_look (struct dws_timeline *line, double wall, double mono)
 }
 
 /* Can the stamp have been written after the first 'i' jumps, and before the next one,
- * when the wall clock was 'end'? A jump is noticed a little after it was made, so
- * nothing is known of what came in between: after one forward there is no stamp at or
- * below 'from', and after one back any may be.
+ * when the wall clock was 'end'? A jump is noticed a little after it was made, so stamps
+ * in between are ambiguous: after a jump forward no stamp is at or below 'from', and
+ * after a jump back any may be.
  */
 static bool may_follow (const struct dws_timeline *line, size_t i, double stamp,
                         double end)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * A line of time that does not jump when somebody sets the clock, and the way from it
- * to the wall clock and back. All deadlines of jobs are moments of that line. Eventlogs
- * and Kubernetes objects have stamps of the wall clock, so the line remembers its jumps:
- * a stamp of before a jump is as old after it as it was.
+ * A time line that does not jump when somebody sets the clock, and its conversion to and
+ * from the wall clock. Deadlines of jobs are moments of the line. Eventlogs and
+ * Kubernetes objects have stamps of the wall clock, so the line remembers its jumps: a
+ * stamp from before a jump keeps its age.
  *
- * The caller reads the clocks. The line is a copy of one of the monotonic clock, which
- * begins where the wall clock was then: times in seconds look alike.
+ * The caller reads the clocks. The line runs with the monotonic clock and begins at the
+ * time of the wall clock, so its seconds look like those of the wall clock.
  */
 
 #ifndef LIBDWS_TIMELINE_H
@@ -16,14 +16,14 @@
 #include <stddef.h>
 #include <jansson.h>
 
-/* What the wall clock said when the jump was noticed, and would have said without it.
+/* The wall clock when a jump was noticed: as expected ('from'), and as read ('to').
  */
 struct dws_jump {
     double from;
     double to;
 };
 
-/* The oldest give way.
+/* A further jump replaces the oldest.
  */
 #define DWS_JUMPS_MAX 16
 
@@ -39,27 +39,27 @@ struct dws_timeline {
  */
 void dws_timeline_init (struct dws_timeline *line, double wall, double mono);
 
-/* Look at the clocks. Returns true if the wall clock has jumped since the last look: by
- * more than the few seconds that it may have been adjusted by. The jump is the last one
- * of line->jumps then. 'line->now' is the moment of this look.
+/* Note the time of the clocks as 'line->now'. Returns true if the wall clock has jumped
+ * since the last look, by more than the few seconds of usual adjustments: the jump is
+ * then the last one of line->jumps.
  */
 bool dws_timeline_look (struct dws_timeline *line, double wall, double mono);
 
-/* The moment at which the wall clock was 'stamp'. What has happened did so before the
- * last look. 0 stays 0: it has not. Where the clock was set back a stamp may be of two
- * moments, of which this is the later one.
+/* The moment at which the wall clock was 'stamp', at the latest that of the last look. 0
+ * (no event) stays 0. Where the clock was set back a stamp may mean two moments: the
+ * later one is returned.
  */
 double dws_timeline_of (const struct dws_timeline *line, double stamp);
 
-/* What the wall clock was at the moment 't', or will be. 0 stays 0.
+/* The wall clock at the moment 't', past or future. 0 stays 0.
  */
 double dws_timeline_wall (const struct dws_timeline *line, double t);
 
-/* What a process that starts later has to know, and what it makes of that: jumps up to
- * then, and one while nobody looked, if the host has not been booted since ('boot' is a
- * name of that, "" if there is none). dws_timeline_learn() is to be called after
- * dws_timeline_init() and returns true if there was such a jump; it ignores what it
- * cannot read, NULL as well. dws_timeline_record() returns NULL with ENOMEM.
+/* Pass the jumps on to a process that starts later. dws_timeline_learn(), to be called
+ * after dws_timeline_init(), also finds a jump while no process ran, if the host has not
+ * been booted since ('boot' names the boot, "" if unknown), and returns true if there was
+ * one; it ignores what it cannot read, NULL as well. dws_timeline_record() returns NULL
+ * with ENOMEM.
  */
 json_t *dws_timeline_record (const struct dws_timeline *line, const char *boot);
 bool dws_timeline_learn (struct dws_timeline *line, json_t *record,

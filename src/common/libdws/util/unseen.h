@@ -26,8 +26,8 @@ uint32_t dws_character (const char *s, const char *end, size_t *len);
  */
 bool dws_is_hidden (uint32_t c);
 
-/* Is it one of them, and no blank? So is U+FFFD, which stands for bytes that were no
- * UTF-8.
+/* Is the character one of these, and no blank? U+FFFD counts, too: it stands for bytes
+ * that were no UTF-8.
  */
 bool dws_is_unseen (uint32_t c);
 
@@ -35,7 +35,7 @@ bool dws_is_unseen (uint32_t c);
  */
 bool dws_ends_line (uint32_t c);
 
-/* Write its number and, of common ones, the name: "U+00A0 NO-BREAK SPACE".
+/* Write the number of a character and, for common ones, its name: "U+00A0 NO-BREAK SPACE".
  */
 void dws_unseen_name (uint32_t c, char *buf, size_t size);
 
