@@ -26,7 +26,7 @@ COMMENTS = {
     "scripts": 13,
     "src/common/libdws": 1,
     "src/modules/dws": 18,
-    "src/modules/dws-jobtap": 14,
+    "src/modules/dws-jobtap": 1,
     "src/modules/sched-rabbit": 16,
     "src/python/flux_k8s": 13,
     "src/python/flux_rabbit": 16,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See abandon.h. After a reload all of it begins anew: what is drained already
- * stays as it is.
+ * See abandon.h. A reload repeats all steps: nodes that are drained already stay
+ * drained.
  */
 
 #include <errno.h>
@@ -20,16 +20,15 @@
 
 #include "abandon.h"
 
-/* The dws service has so long to answer (s), and what is lacking here is tried
- * again after so long.
+/* How long the dws service may take to answer, and when a failed step is tried again (s).
  */
 #define ANSWER_WAIT 10.
 #define RETRY_WAIT 1.
 
 static void drain_all (struct jobtap_job *job);
 
-/* The record may not be used afterwards. If that fails the job is there still, and
- * may be given up once more.
+/* Release the epilog; the record may not be used afterwards. On failure the job is still
+ * there, and can be given up once more.
  */
 static void release (struct jobtap_job *job)
 {
@@ -63,8 +62,8 @@ static void retry_later (struct jobtap_job *job, const char *what)
         safe_log_error (job->ctx->h, "dws: %s: timer", job->idf58);
 }
 
-/* Nodes that the resource module does not know are nobody's. Until it can be asked,
- * nobody says so of others.
+/* EINVAL and ENOENT: nodes that the resource module does not know cannot be allocated, so
+ * the job is released. After other errors nodes may not be drained, so try again.
  */
 static void drained_cb (flux_future_t *f, void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Letting a job go whose epilog takes too long. Its nodes go to other jobs then,
- * so those where its file systems may be mounted are drained before.
+ * Letting a job go whose epilog takes too long. Other jobs get its nodes then, so
+ * nodes where its file systems may be mounted are drained before.
  */
 
 #ifndef DWS_JOBTAP_ABANDON_H
@@ -10,8 +10,8 @@
 #include "job.h"
 
 /* Ask the dws service to drain the nodes that are still mounted. If it cannot, or
- * does not in time, all nodes of the job are drained from here; the service gives
- * those back that turn out to be clean. Then the epilog ends.
+ * does not in time, the plugin drains all nodes of the job; the service undrains
+ * those that turn out to be clean. Then the epilog ends.
  */
 void jobtap_abandon (struct jobtap_job *job);
 

@@ -21,7 +21,7 @@ struct jobtap_clock {
     void (*known)(struct jobtap *ctx);
 };
 
-/* There is no record before dws.so has been loaded for the first time.
+/* ENOENT is no error: dws.so writes the record when it is loaded for the first time.
  */
 static void record_cb (flux_future_t *f, void *arg)
 {

@@ -19,8 +19,8 @@ struct jobtap_clock *jobtap_clock_create (struct jobtap *ctx,
                                           void (*known)(struct jobtap *ctx));
 void jobtap_clock_destroy (struct jobtap_clock *clock);
 
-/* What is left of 'limit' seconds that began with an event of time 't': 0 if they are
- * over. As long as jumps are not known nothing has passed of them.
+/* Seconds left of 'limit', counted from an event of time 't': 0 if they are over. As
+ * long as the jumps are unknown all of 'limit' is left.
  */
 double jobtap_clock_left (struct jobtap_clock *clock, double t, double limit);
 

@@ -49,8 +49,8 @@ static int read_own (json_t *own, double *timeout, dws_error_t *error)
     return 0;
 }
 
-/* Only the start of Flux gives a plugin the options of the configuration: those are
- * followed. Others are of the load command, and stay.
+/* Options that equal those of the configuration come from the start of Flux, and follow
+ * the configuration. Other options come from the load command, and stay.
  */
 int jobtap_conf_init (struct jobtap *ctx)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the plugin is configured to do: its own options, and the table [rabbit].
+ * The plugin's configuration: its own options, and the table [rabbit].
  *
- * Its options are those of the load command. What loads it without any (a reload, the
- * rc script) gets those that the configuration has for it in [job-manager] plugins, and
- * follows flux config reload.
+ * Options come from the load command. If that has none (a reload, the rc script), the
+ * plugin uses its options in [job-manager] plugins, and follows flux config reload.
  */
 
 #ifndef DWS_JOBTAP_CONF_H
@@ -16,7 +15,8 @@
  */
 int jobtap_conf_init (struct jobtap *ctx);
 
-/* For conf.update: takes over all of the configuration, or refuses it and keeps what was.
+/* For conf.update: accepts the whole configuration, or rejects it and keeps the previous
+ * one.
  */
 int jobtap_conf_update_cb (flux_plugin_t *p,
                            const char *topic,

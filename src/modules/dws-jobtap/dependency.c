@@ -40,8 +40,8 @@ static bool dependency_exists (struct jobtap *ctx, const struct kind *kind,
     return false;
 }
 
-/* The first that does not know yet that its target is over. It is looked for
- * anew each time, as the list may change.
+/* The first dependency that has not been told that its target is over. The caller
+ * starts the search anew each time, as the list may change.
  */
 static struct dependency *find_waiting (struct jobtap *ctx,
                                         flux_jobid_t target)
@@ -190,8 +190,8 @@ static const struct kind *find_kind (const char *scheme)
     return NULL;
 }
 
-/* A job that is submitted just now. It cannot have an exception before it is in
- * DEPEND, so nothing is asked for until then.
+/* The job is being submitted. Requests wait until it is in DEPEND, since it cannot get
+ * an exception before.
  */
 static int dependency_submit (struct dependency *dep, flux_plugin_arg_t *args)
 {

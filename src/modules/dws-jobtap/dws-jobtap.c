@@ -4,9 +4,9 @@
  * and in an epilog while the dws service works for them.
  *
  * A job's record is made in job.new and found in its aux container after
- * that, so a job without directives costs one look-up per callback. What is
- * known about a job comes from its events, seen live or read back from its
- * eventlog (facts.h); the plugin keeps nothing that a reload would lose.
+ * that, so a job without directives costs one look-up per callback. The facts
+ * about a job come from its events, seen live or read back from its eventlog
+ * (facts.h); the plugin keeps nothing that a reload would lose.
  */
 
 #include <errno.h>
@@ -135,8 +135,8 @@ static int run_cb (flux_plugin_t *p,
     return 0;
 }
 
-/* To be called only from callbacks for the current job, in CLEANUP state. Nobody would
- * end the epilog of a job that the dws service does not know.
+/* To be called only from callbacks for the current job, in CLEANUP state. A job that the
+ * dws service does not know gets no epilog: the service would never end it.
  */
 static int begin_epilog (struct jobtap_job *job)
 {
@@ -153,8 +153,8 @@ static int begin_epilog (struct jobtap_job *job)
     return 0;
 }
 
-/* Whether an epilog is due is not known before the eventlog was read. Without one the
- * job may be over before: it gets one that lasts until rebuild.c knows.
+/* The eventlog must be read before it is known whether an epilog is due. Until rebuild.c
+ * knows, another epilog keeps the job from ending.
  */
 static int hold_epilog (struct jobtap_job *job)
 {
@@ -212,8 +212,8 @@ static int release_event (struct jobtap_job *job, json_t *entry)
     return job->known ? begin_epilog (job) : hold_epilog (job);
 }
 
-/* Who holds the job besides us has changed: only data that is staged in first waits for
- * that, and the dws service is told so by asking it again.
+/* Has the job's last other hold gone, or its first one come? Only staging in first
+ * depends on other holds; a repeated request tells the dws service.
  */
 static void see_waiting (struct jobtap_job *job, bool waited)
 {

@@ -71,7 +71,7 @@ static double entry_time (json_t *entry)
     return json_number_value (json_object_get (entry, "timestamp"));
 }
 
-/* 'begun' is true of what comes after the event with which the epilog begins.
+/* 'begun': the entry comes after the event with which the epilog begins.
  */
 static void apply_exception (struct jobtap_facts *facts, json_t *entry,
                              bool begun)
@@ -89,8 +89,8 @@ static void apply_exception (struct jobtap_facts *facts, json_t *entry,
     }
 }
 
-/* An event may be seen twice, in the eventlog and as it happens. Without memory
- * nobody is waited for.
+/* An event may be seen twice, in the eventlog and as it happens. Without memory no other
+ * dependency is waited for.
  */
 static void apply_other (struct jobtap_facts *facts, json_t *context, bool holds)
 {
@@ -246,7 +246,7 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
         begun |= is_epilog_start (entry);
         met |= is_fatal (entry) && entry_time (entry) == t_early;
     }
-    /* One that was seen before comes after what has been read. */
+    /* An exception seen live, but not read, comes after the entries that were read. */
     if (begun && !met) {
         facts->cut_short = true;
         facts->abandoned |= early_timeout;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the eventlog of a rabbit job says about it. Facts only ever become
- * true, so it does not matter how often events are seen. What was raised in the epilog
- * is known by its place in the eventlog, not by its time: somebody may set the clock.
- * Prologs, epilogs and dependencies of other plugins are told from ours by their
- * descriptions: theirs are no facts.
+ * Facts about a rabbit job, from its eventlog. Facts only ever become true, so it does
+ * not matter how often events are seen. Exceptions in the epilog are recognized by their
+ * place in the eventlog, not by their time: somebody may set the clock. Prologs, epilogs
+ * and dependencies of other plugins, which have other descriptions, are no facts.
  */
 
 #ifndef DWS_JOBTAP_FACTS_H
@@ -17,13 +16,13 @@
 #include "libutil/names.h"
 
 /* The epilog of a job that gets into CLEANUP, or whose nodes are released, before its
- * eventlog was read. It ends when that is done. A job has one for each load of the
- * plugin that comes at such a moment.
+ * eventlog was read: reading the eventlog ends this epilog. A job has one for each load
+ * of the plugin that comes at such a moment.
  */
 #define DWS_REBUILD "dws-rebuild"
 
-/* What the plugin has asked the job manager for. The event follows, after those that
- * other plugins have posted before: until it is seen, it is no fact and has no time.
+/* Requests of the plugin to the job manager. The event follows, after those that other
+ * plugins have posted before: until it is seen, the request is no fact and has no time.
  */
 struct jobtap_posted {
     bool depend;                // dependency-add
@@ -132,16 +131,15 @@ const char *jobtap_facts_phase (const struct jobtap_facts *facts,
  */
 json_t *jobtap_constraints_read (json_t *entries);
 
-/* What went wrong with a job, "" for nothing: until its epilog began, and after
- * that.
+/* Why a job has failed, "" if it has not: until its epilog began, and after that.
  */
 struct jobtap_ending {
     char run[256];
     char late[256];
 };
 
-/* Read that from the eventlog of any job. The first of several reasons counts; for
- * one that has not started, that.
+/* Read the failures from the eventlog of any job. The first of several reasons counts;
+ * without any, a job that has not started has failed for that.
  */
 void jobtap_ending_read (struct jobtap_ending *ending, json_t *entries);
 

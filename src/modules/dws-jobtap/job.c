@@ -24,8 +24,8 @@
 #define JOB_AUX "dws::job"
 
 /* Requests that wait for a job's eventlog to be read need not wait any more
- * when the job ends meanwhile. It can still be looked up at this moment, so
- * they are not handled at once.
+ * when the job ends meanwhile. The job can still be looked up at this moment,
+ * so the requests are handled in a later turn of the reactor.
  */
 static void retry_later (struct jobtap *ctx)
 {
@@ -87,7 +87,7 @@ struct jobtap *jobtap_create (flux_plugin_t *p)
     return ctx;
 }
 
-/* There is no answer.
+/* The dws service sends no response.
  */
 static void say_loaded (struct jobtap *ctx, bool loaded)
 {
@@ -192,10 +192,10 @@ static int fill_paths (struct jobtap_job *job, struct dws_directives *dirs,
     return dws_directives_fill (dirs, user, id, error);
 }
 
-/* A directive text that means something without the presets is taken as it
- * is, so that presets can change later without changing this job. So can the
- * limits: they were applied when the job was submitted. Text that is good only
- * with some name of the user has to wait for the right one.
+/* Directives that are valid without the presets are taken as they are, so that later
+ * changes of presets do not change this job. Limits are not checked again: they
+ * applied when the job was submitted. Text that is only valid with some name of the
+ * user has to wait for the right one.
  */
 static int job_parse_dw (struct jobtap_job *job, json_t *dw,
                          flux_plugin_arg_t *args, const char *user)
@@ -228,8 +228,8 @@ static int job_parse_dw (struct jobtap_job *job, json_t *dw,
     return rc;
 }
 
-/* A name, or a number as text. What is neither was refused when the job was
- * submitted, or came before the plugin was there.
+/* A name, or a number as text. Any other value was rejected at submission, or is from
+ * a job that is older than the plugin.
  */
 static char *group_text (json_t *group)
 {
@@ -418,7 +418,7 @@ json_t *jobtap_args_place (flux_plugin_arg_t *args)
     return o;
 }
 
-/* Its user's word, until the dws service has said how it is. An attribute that is given
+/* The choice of the user, until the dws service has decided. An attribute that is given
  * to flux submit without a value is 1.
  */
 static json_t *encode_first (json_t *value)
@@ -472,7 +472,7 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
 
     if (!(phase = jobtap_facts_phase (facts, jobtap_job_state (job))))
         return json_null ();
-    /* There is no workflow before there is a name. */
+    /* A nameless job has no workflow. */
     if (job->nameless) {
         if (jobtap_job_is_early (job))
             return json_null ();
@@ -543,7 +543,7 @@ int jobtap_job_release_epilog (struct jobtap_job *job, int status)
                                    job->id,
                                    DWS_EPILOG,
                                    status) < 0) {
-        /* It failed before anything was posted, so the job is still there. */
+        /* The call failed before it posted anything, so the job is still there. */
         job->facts.posted.epilog_end = false;
         return -1;
     }

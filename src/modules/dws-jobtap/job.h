@@ -78,8 +78,8 @@ struct jobtap_job {
 struct jobtap *jobtap_create (flux_plugin_t *p);
 void jobtap_destroy (struct jobtap *ctx);
 
-/* Say that the plugin is there: the dws service asks for all jobs then, and once
- * more when the plugin goes.
+/* Announce the plugin: the dws service then asks for all jobs, and once more when the
+ * plugin goes.
  */
 void jobtap_hello (struct jobtap *ctx);
 
@@ -103,8 +103,8 @@ int jobtap_tolerance_check (json_t *tolerance, dws_error_t *error);
 struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
                                       flux_plugin_arg_t *args);
 
-/* The name of a nameless job's user is known: read its directives once more, and
- * record them in its jobspec. They may have a fault with it: job->dw_error. Returns 0,
+/* The name of a nameless job's user is known: parse its directives once more, and
+ * record them in its jobspec. A fault in them is reported in job->dw_error. Returns 0,
  * or -1 with errno set.
  */
 int jobtap_job_name (struct jobtap_job *job, const char *user);
@@ -158,7 +158,7 @@ int jobtap_job_start_timer (struct jobtap_job *job);
  */
 void jobtap_restart_timers (struct jobtap *ctx);
 
-/* From here on an epilog may last so long (s; 0 or less: for ever), also those that have
+/* Set how long an epilog may last (s; 0 or less: for ever), also for epilogs that have
  * begun.
  */
 void jobtap_set_timeout (struct jobtap *ctx, double timeout);

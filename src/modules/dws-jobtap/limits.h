@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * [rabbit.limits] when a job is submitted or updated. What depends on the names of
- * users and groups is left to the dws service, as looking them up may take a while;
- * so is a bank that another plugin may add.
+ * [rabbit.limits] when a job is submitted or updated. Rules with names of users and
+ * groups are left to the dws service, as looking them up may take a while; so are rules
+ * for banks while another plugin may still add the job's bank.
  */
 
 #ifndef DWS_JOBTAP_LIMITS_H
@@ -11,9 +11,9 @@
 #include "libdws/directive/directive.h"
 #include "job.h"
 
-/* 'job' is the record of a job that is updated, or NULL. Such a job is looked at
- * anew only if it is to have another bank or queue. Fails with EPERM and a text for
- * the user, or with ENOMEM.
+/* Check the job against the limits. 'job' is the record of a job that is updated, or
+ * NULL at submission. An update is checked only if it sets another bank or queue. Fails
+ * with EPERM and a text for the user, or with ENOMEM.
  */
 int jobtap_limits_validate (struct jobtap *ctx,
                             flux_plugin_arg_t *args,

@@ -15,9 +15,9 @@
 
 #define ANSWER_S 1.
 
-/* Fewer nodes are up than the job needs, and it would have them if all were: a job that
- * needs more than there are is for the scheduler to refuse. Resources that do not tell
- * are not ours to judge.
+/* Are fewer nodes up than the job needs, although all nodes would suffice? The scheduler
+ * refuses a job that needs more nodes than there are, and judges resources that do not
+ * tell a number.
  */
 static bool too_few (const struct jobtap_job *job)
 {
@@ -48,13 +48,13 @@ void jobtap_queue_set (struct jobtap *ctx, int64_t up, int64_t all)
     set_nodes (ctx, up, all);
     for (struct jobtap_job *job = ctx->jobs; job && !changed; job = job->next)
         changed = job->kept != too_few (job) && is_queued (job);
-    /* What the priority of a job is otherwise is known to other plugins only. */
+    /* Only other plugins know the priorities of jobs that are not kept. */
     if (changed && flux_jobtap_reprioritize_all (ctx->p) < 0)
         safe_log_error (ctx->h, "dws: priorities of jobs that wait for nodes");
 }
 
-/* This waits for the answer, as the job manager asks for all priorities next. There is
- * none where the job manager loads the plugin, before there is a resource module.
+/* Waits for the answer, as the job manager asks for all priorities next. No answer comes
+ * where the job manager loads the plugin before there is a resource module.
  */
 void jobtap_queue_start (struct jobtap *ctx)
 {

@@ -5,8 +5,8 @@
  * empty the queue (doc/admin/schedulers.rst). Such a job has priority 0, with which
  * the job manager does not ask the scheduler for nodes, until enough are up.
  *
- * The job manager asks for all priorities when it has loaded the plugin: nothing has to
- * be known of what one before it has done.
+ * The job manager asks for all priorities when it has loaded the plugin, so the plugin
+ * needs no memory of an earlier load.
  */
 
 #ifndef DWS_JOBTAP_QUEUE_H
@@ -14,17 +14,17 @@
 
 #include "job.h"
 
-/* As many nodes as anybody may want: up, with a scheduler that keeps such jobs itself;
- * in all, as long as nobody says how many there are.
+/* More nodes than any job needs: the value of 'up' with a scheduler that holds such jobs
+ * itself, and of 'all' as long as the number is not known.
  */
 #define JOBTAP_QUEUE_OPEN INT64_MAX
 
-/* Ask the resource module how many nodes are up, and how many there are: none is up if
- * it does not say.
+/* Ask the resource module how many nodes are up, and how many there are: without an
+ * answer none is up.
  */
 void jobtap_queue_start (struct jobtap *ctx);
 
-/* So many nodes are up, and could be, or JOBTAP_QUEUE_OPEN.
+/* Set the number of nodes that are up, and of all nodes; each may be JOBTAP_QUEUE_OPEN.
  */
 void jobtap_queue_set (struct jobtap *ctx, int64_t up, int64_t all);
 

@@ -80,8 +80,7 @@ static int post_epilog_start (struct jobtap_job *job)
     return 0;
 }
 
-/* The epilog comes first: without it the end of the prolog may be that of the
- * job.
+/* Begin the epilog first: without it the job might end with the prolog.
  */
 static int resume_cleanup (struct jobtap_job *job)
 {
@@ -125,8 +124,8 @@ static void resume_job (struct jobtap_job *job)
         safe_log_error (ctx->h, "dws: job %ju: resume", (uintmax_t)id);
 }
 
-/* What is due has begun: that may be nothing, and the job be over with this. Earlier
- * loads of the plugin may have left epilogs of theirs.
+/* The eventlog has been read: begin what is due, then end the rebuild epilogs, which
+ * earlier loads of the plugin may have left, too. If nothing is due the job may end here.
  */
 static void rebuild_done (struct jobtap_job *job)
 {
@@ -190,7 +189,7 @@ static void use_eventlog (struct jobtap_job *job, json_t *entries)
         rebuild_failed (job, "jobspec");
 }
 
-/* One JSON object to a line */
+/* The eventlog has a JSON object on each line. */
 static json_t *decode_eventlog (const char *s)
 {
     json_t *entries;

@@ -86,7 +86,7 @@ static void setup_R_cb (flux_future_t *f, void *arg)
         request_failed (job, "reading R", flux_future_error_string (f));
         return;
     }
-    /* This destroys f, and R with it, but not before R is in the message. */
+    /* await_request() destroys f, and R with it, but the message has R by then. */
     if (await_request (job,
                        flux_rpc_pack (job->ctx->h,
                                       "dws.setup",

@@ -27,8 +27,8 @@ static void answer_error (struct jobtap *ctx,
         safe_log_error (ctx->h, "dws: respond");
 }
 
-/* No job is there in which the request's work could have been done already: the
- * module is to forget it.
+/* ENOENT tells the module to forget the request: no job is there in which its work could
+ * have been done already.
  */
 static void answer_unknown (struct jobtap *ctx, const flux_msg_t *msg)
 {
@@ -56,8 +56,8 @@ static bool is_set (json_t *attribute)
     return json_is_true (attribute) || json_integer_value (attribute) != 0;
 }
 
-/* The rabbits themselves have no rabbit, and may be in no queue: what nodes with
- * storage have to be does not hold for them. Takes over 'constraints'.
+/* Exempt the rabbits: they have no rabbit themselves, and may be in no queue, so the
+ * constraints on nodes with storage would exclude them. Takes over 'constraints'.
  */
 static json_t *or_rabbits (json_t *constraints)
 {
@@ -69,8 +69,8 @@ static json_t *or_rabbits (json_t *constraints)
     return o;
 }
 
-/* The constraint that the user asked for stays in force: both must hold. What was
- * joined to it before does not.
+/* Join our constraint to that of the user: both must hold. A constraint that was joined
+ * before is dropped.
  */
 static json_t *join_constraints (struct jobtap_job *job, json_t *exclude)
 {
@@ -111,8 +111,8 @@ done:
     return joined;
 }
 
-/* 'first' is NULL if it is not said. Constraints that are not to be there any more are
- * replaced, as a key can not be taken out.
+/* 'first' is NULL if it is not said. An obsolete constraint is replaced by an empty one,
+ * as a key cannot be removed.
  */
 static int update_jobspec (struct jobtap_job *job, json_t *resources,
                            json_t *exclude, json_t *first)
@@ -148,8 +148,8 @@ static bool is_queued (struct jobtap_job *job)
     return state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
 }
 
-/* A job in the queue is not to wait for nodes next to its data any more. If it has its
- * nodes by now that comes too late.
+/* Let a job in the queue run on nodes that are not next to its data. The request comes
+ * too late if the job has its nodes by now.
  */
 static void unstage (struct jobtap *ctx, struct jobtap_job *job,
                      const flux_msg_t *msg, json_t *resources, json_t *exclude)
@@ -366,7 +366,7 @@ static void sync_cb (flux_t *h,
     jobtap_user_request_all (ctx);
 }
 
-/* No number: the scheduler keeps jobs that need more nodes than are up.
+/* Without a number the scheduler itself holds jobs that need more nodes than are up.
  */
 static void nodes_cb (flux_t *h,
                       flux_msg_handler_t *mh,
@@ -416,7 +416,7 @@ static const struct {
 
 #define METHOD_COUNT (sizeof (methods) / sizeof (methods[0]))
 
-/* All requests come here, those that were deferred a second time.
+/* Handles every request; deferred requests come here a second time.
  */
 static void request_cb (flux_t *h,
                         flux_msg_handler_t *mh,

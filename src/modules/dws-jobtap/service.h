@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The job-manager.dws.* services, for the instance owner. All of them are
+ * The job-manager.dws.* services, for the instance owner. Every request is
  * idempotent: to release a job that is not held, or no longer there, is a
  * success.
  */

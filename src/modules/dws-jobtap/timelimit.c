@@ -11,8 +11,8 @@
 #include "libutil/safelog.h"
 #include "timelimit.h"
 
-/* Every job loses some milliseconds before its tasks start. An event for each of them
- * would cost more than they are worth.
+/* Shorter delays are not made up for (s): every job loses some milliseconds before its
+ * tasks start, which is less than an event for each would cost.
  */
 #define WORTH_S 1.
 
@@ -33,7 +33,7 @@ static double delay_percent (struct jobtap *ctx)
     return percent;
 }
 
-/* What the job's end has to be, or 0 if it is right as it is.
+/* The expiration that the job must get, or 0 if its own is right.
  */
 static double new_expiration (struct jobtap_job *job, flux_plugin_arg_t *args)
 {
@@ -78,7 +78,7 @@ static double wanted (struct jobtap_job *job)
     return expiration;
 }
 
-/* Schedulers that do not know the request have nothing to refuse.
+/* A scheduler that does not know the request has nothing to refuse.
  */
 static void answer_cb (flux_future_t *f, void *arg)
 {

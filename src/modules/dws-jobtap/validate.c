@@ -31,7 +31,7 @@ static struct jobtap_job *current_job (void *arg)
     return jobtap_job_lookup (arg, FLUX_JOBTAP_CURRENT_JOB);
 }
 
-/* Where the job's nodes are to be. Which rabbits there are is not known here.
+/* Check where the job's nodes are to be, without the mapping: a rabbit may be unknown.
  */
 static int check_where (json_t *rabbits, json_t *near, bool storage,
                         size_t limit, dws_error_t *error)
@@ -77,7 +77,8 @@ static int check_first (json_t *first, unsigned int commands, json_t *resources,
     return 0;
 }
 
-/* Storage of a known size is given to nodes, whatever its profile adds.
+/* Do directives name a capacity? Such storage is allocated with the nodes, whatever its
+ * profile adds.
  */
 static bool has_size (const struct dws_directives *dirs)
 {
@@ -123,8 +124,8 @@ static int check_keys (flux_plugin_arg_t *args, dws_error_t *error)
     return 0;
 }
 
-/* Resources and constraints go to the dws service, and to the scheduler. Those of a job
- * that is updated have what the service has added to them.
+/* Resources and constraints go to the dws service and to the scheduler, so they are
+ * bounded. With 'ours' (a job that is updated) they include what the service has added.
  */
 static int check_bounds (flux_plugin_arg_t *args, bool ours, dws_error_t *error)
 {
@@ -225,8 +226,8 @@ int jobtap_validate_cb (flux_plugin_t *p,
     return 0;
 }
 
-/* What would be said of this jobspec if the sender submitted it now. Fails with EINVAL
- * and the text with which the job would be refused.
+/* Validate the jobspec as if the sender submitted it now. Fails with EINVAL and the text
+ * with which the job would be rejected.
  */
 static int validate (struct jobtap *ctx, const flux_msg_t *msg,
                      dws_error_t *error)

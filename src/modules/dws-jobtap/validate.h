@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Which jobs with directives are refused when they are submitted, as far as their
- * jobspec tells.
+ * Rejects jobs with faulty directives at submission, as far as their jobspec shows the
+ * fault.
  */
 
 #ifndef DWS_JOBTAP_VALIDATE_H
@@ -16,8 +16,8 @@ int jobtap_validate_cb (flux_plugin_t *p,
                         flux_plugin_arg_t *args,
                         void *arg);
 
-/* Serve job-manager.dws.validate, which says the same of a jobspec that nobody has
- * submitted yet, for --dw-check.
+/* Serve job-manager.dws.validate, which judges a jobspec that is not submitted yet, for
+ * --dw-check.
  */
 int jobtap_validate_register (struct jobtap *ctx);
 

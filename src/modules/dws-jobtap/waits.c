@@ -14,11 +14,11 @@
 
 #include "waits.h"
 
-/* As flux-core has it for the dependencies of its own.
+/* The type of exception that flux-core's own dependencies raise.
  */
 #define DEPENDENCY_EXCEPTION "dependency"
 
-/* So often dws.so is asked whether the data is still on the way (s).
+/* The interval at which dws.so is asked whether the data is still on the way (s).
  */
 #define ASK_INTERVAL 10.
 
@@ -232,8 +232,8 @@ static int await_record (struct dependency *dep)
     return dependency_await (dep, &dep->f_record, f, record_cb);
 }
 
-/* Returns what is said of the loss of the target's data, or NULL. One that can be
- * tried again is none yet.
+/* Returns the text of the target's loss, or NULL. Data whose stage-out can be retried is
+ * not lost yet.
  */
 static const char *find_loss (json_t *losses, flux_jobid_t target)
 {
@@ -269,7 +269,8 @@ static void losses_cb (flux_future_t *f, void *arg)
         flux_future_reset (f);
 }
 
-/* It does not know the job. That counts once it has seen what there is.
+/* dws.so does not know the target. Believe that once dws.so has read all jobs and
+ * workflows.
  */
 static void synced_cb (flux_future_t *f, void *arg)
 {
@@ -345,8 +346,8 @@ static bool has_record (const flux_kvsdir_t *dir, const char *state)
     return found;
 }
 
-/* The target has ended well, as far as Flux knows, and there is no record. One that was
- * purged before its data was out has none, and is listed.
+/* The target has ended well, as far as Flux knows, and there is no record. A target that
+ * was purged before its data was out has none, but the list has it.
  */
 static void moved_cb (flux_future_t *f, void *arg)
 {
@@ -375,7 +376,7 @@ static void moved_cb (flux_future_t *f, void *arg)
         await_late_record (dep);
 }
 
-/* A loss says more than that it is one.
+/* A listed loss says more than that the record is missing.
  */
 static void last_cb (flux_future_t *f, void *arg)
 {
@@ -433,7 +434,7 @@ static void ending_cb (flux_future_t *f, void *arg)
         lookup_failed (dep, "reading the eventlog of the target");
         return;
     }
-    /* One that was purged meanwhile had ended well: it was waited for. */
+    /* A target that was purged meanwhile has no eventlog, and counts as ended well. */
     if (dep->kind->success && dep->ending.run[0]) {
         char text[512];
 

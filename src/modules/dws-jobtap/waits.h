@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What is waited for in the name of a job: that the data of another is in or out.
- * Called target here: that other job. While it is active the record of its state is
- * waited for in the KVS. When that is there, or the target has ended, the
- * target's eventlog and records decide. One that has ended well without a record
- * gave its nodes back early (release_nodes), and its data is on the way: then the
- * record comes late, or a loss is listed. If neither comes and dws.so has no
- * workflow of it any more, somebody has deleted that: dws.so is asked now and then.
+ * A dependency on another job, the target: a job waits until the target's data is in or
+ * out. While the target is active, the plugin waits for the record of its state in the
+ * KVS. When the record is there, or the target has ended, the target's eventlog and
+ * records decide. A target that has ended well without a record released its nodes early
+ * (release_nodes), and its data is on the way: then the record comes late, or a loss is
+ * listed. If neither comes and dws.so has no workflow of the target any more, somebody
+ * has deleted the workflow: dws.so is asked now and then.
  */
 
 #ifndef DWS_JOBTAP_WAITS_H
@@ -60,7 +60,7 @@ void dependency_begin (struct dependency *dep);
  */
 void dependency_target_over (struct dependency *dep);
 
-/* Nothing more is waited for.
+/* Cancel all requests of the dependency, and take it off the list.
  */
 void dependency_settle (struct dependency *dep);
 
