@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * dws_environment.so: put the variables that say where a rabbit job's file
- * systems are mounted ($DW_JOB_name) into the environment of its tasks. These
+ * systems are mounted ($DW_JOB_name) into the environment of its tasks. The
  * variables come in the dws_environment event, which is posted before the job
  * may start; $DW_WORKFLOW_TOKEN, if there is one, in answer to a request.
  */
@@ -193,10 +193,10 @@ static int look_up (flux_shell_t *shell, json_int_t id, uint32_t rank, double ti
     return rc;
 }
 
-/* All that is waited for is in the eventlog before the shell is started, so it is looked up
- * first: a watch has each event read and sent by itself. The KVS of a rank may be a moment
- * behind, and it can miss a change (flux-core 0.88, one job of some hundreds): until the next
- * one, which may be hours later, all that is looked up or watched there is as before.
+/* The event is in the eventlog before the shell is started, so look it up first: a watch
+ * has each event read and sent by itself. The KVS of a rank may be a moment behind, and
+ * may miss a change (flux-core 0.88, one job of some hundreds): until the next change,
+ * maybe hours later, look-ups and watches on that rank see the old eventlog.
  */
 static int find_variables (flux_shell_t *shell, json_int_t id)
 {
