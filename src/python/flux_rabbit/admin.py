@@ -22,13 +22,13 @@ from flux_rabbit.units import Size
 
 Object = dict[str, Any]
 
-# Drain reasons of ours begin with this, others are left alone.
+# flux-dws changes only drain reasons that begin with this.
 PREFIX = "rabbit: "
 # Reasons that name the workflow that has, or may have, a mount there.
 MOUNTED = re.compile(
     f"{PREFIX}(?:failed to unmount in .* of|still mounted by|may be mounted by) (.*)"
 )
-# Of a job that is over, as job-list has it.
+# The state of an ended job in answers of job-list.
 INACTIVE = 64
 
 ABOUT = {
@@ -106,7 +106,7 @@ def _nodes(rabbits: list[Object]) -> Any:
 
 
 def _drained(handle: rpc.Handle) -> dict[str, str]:
-    """Reason by host."""
+    """The drained hosts of the instance, with their reasons."""
     from flux.hostlist import Hostlist
     from flux.idset import IDset
 
@@ -120,7 +120,7 @@ def _drained(handle: rpc.Handle) -> dict[str, str]:
 
 
 def _in_instance(handle: rpc.Handle, hosts: Any) -> list[str]:
-    """Those of the hosts that are nodes of this instance."""
+    """The hosts that are nodes of this instance."""
     from flux.hostlist import Hostlist
 
     status = handle.rpc("resource.status", {}, nodeid=0).get()
@@ -149,8 +149,8 @@ def drain(handle: rpc.Handle, rabbits: list[Object], reason: str) -> str:
 
 
 def _mounts(handle: rpc.Handle, workflows: set[str]) -> dict[str, set[str] | None]:
-    """Of these workflows those that are not unmounted, with the hosts where something
-    is mounted; None while that is not known."""
+    """The given workflows that still have mounts, with the hosts of the mounts: None
+    until the agent has listed them."""
     from flux.hostlist import Hostlist
 
     result: dict[str, set[str] | None] = {}
@@ -172,8 +172,8 @@ def _mounts(handle: rpc.Handle, workflows: set[str]) -> dict[str, set[str] | Non
 def undrain(
     handle: rpc.Handle, rabbits: list[Object], everything: bool
 ) -> tuple[str, list[str], list[str]]:
-    """Undrain the nodes of rabbits; returns them, why others are not, and of which
-    nothing tells whether they were unmounted."""
+    """Undrain the nodes of rabbits. Returns the nodes, errors for nodes that keep a
+    mount, and warnings for nodes whose workflow vanished before it was unmounted."""
     drained = _drained(handle)
     hosts = [
         host
@@ -203,7 +203,7 @@ def undrain(
 
 
 def who() -> str:
-    """Who does this: the one behind sudo, as the instance has one owner for all."""
+    """The person to record: admins share the instance owner, so look behind sudo."""
     return os.environ.get("SUDO_USER") or cli.user_name(os.getuid())
 
 
@@ -226,7 +226,7 @@ def set_state(
 
 
 def left_behind(job: Object, nodelist: str) -> list[str]:
-    """What a job that is let go leaves, in sentences."""
+    """Sentences that name what a released job leaves behind."""
     workflow = job.get("workflow")
     result = []
     if workflow is None:

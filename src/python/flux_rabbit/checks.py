@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# What selftest looks at before it runs jobs: Flux, the configuration, the way to
-# Kubernetes, what we may do there, and whether the two agree about the machine.
+# Checks that selftest makes before it runs jobs: Flux, the configuration, the API
+# server, the agent's rights there, and whether Flux and DWS agree on the machine.
 """The checks of an installation."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flux_rabbit import rpc, status
 Object = dict[str, Any]
 
 OLDEST_CORE = (0, 80)
-# What the role of a workload manager allows, as far as we use it.
+# Rights that flux-dws uses, all of them part of NNF's role for workload managers.
 RIGHTS = {
     "workflows": "create delete get list patch watch",
     "servers": "get list patch",
@@ -34,15 +34,15 @@ RIGHTS = {
     "pods": "list",
     "pods/log": "get",
 }
-# What it does not allow, and rabbit.stage_out_retry needs.
+# Rights beyond that role, which rabbit.stage_out_retry needs.
 RETRY_RIGHTS = {"nnfdatamovements": "delete"}
 # The role has the rights to these kinds in one namespace, not everywhere.
 NAMESPACES = {"pods": "default"}
 SCHEDULERS = ("sched-rabbit", "sched-fluxion-resource")
-# Others leave out of R which rabbits a job has; Fluxion's default is one of them.
+# Other formats, such as Fluxion's default, omit the rabbits of a job from R.
 MATCH_FORMATS = ("rv1", "rv1_shorthand")
-# Queue policies under which a job with a constraint is refused if what it asks for is
-# never free again as far as Fluxion sees.
+# Queue policies under which Fluxion rejects a job with a constraint if it finds no time
+# at which the requested nodes become free.
 IMPATIENT_POLICIES = {"fcfs", "easy"}
 
 
@@ -67,7 +67,7 @@ class Verdict:
 
 @dataclass
 class Site:
-    """What earlier checks have found, for later ones."""
+    """Findings of earlier checks, for later ones."""
 
     handle: rpc.Handle
     config: Object = field(default_factory=dict)
@@ -87,14 +87,14 @@ class Skip(Exception):
 
 @dataclass(frozen=True)
 class Advice:
-    """All is in order, but something could be better."""
+    """A passed check with a recommendation."""
 
     text: str
     hint: str
 
 
 class Wrong(Exception):
-    """The check has found something."""
+    """The check has found a fault; `hint` is the remedy."""
 
     def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
@@ -106,8 +106,8 @@ CHECKS: list[tuple[str, Check]] = []
 
 
 def check(name: str) -> Callable[[Check], Check]:
-    """Put a check on the list. It returns what it has found in order, with advice if
-    it has any, or raises Wrong or Skip."""
+    """Register a check. The check returns a text or Advice if it passes, and raises
+    Wrong or Skip if not."""
 
     def add(function: Check) -> Check:
         CHECKS.append((name, function))
@@ -117,7 +117,7 @@ def check(name: str) -> Callable[[Check], Check]:
 
 
 def run(site: Site) -> Iterator[Verdict]:
-    """Make all checks, one after the other."""
+    """Make all checks in order; yields a verdict on each."""
     for name, function in CHECKS:
         try:
             found = function(site)
@@ -204,7 +204,7 @@ def _configuration(site: Site) -> str:
 
 
 def modules(site: Site) -> set[str]:
-    """What is loaded on rank 0."""
+    """The modules that are loaded on rank 0."""
     answer = site.handle.rpc("module.list", {}, nodeid=0).get()
     return {str(module["name"]) for module in answer["mods"]}
 
@@ -264,14 +264,14 @@ def _limited(table: Object) -> bool:
 
 
 def _refuses_busy(config: Object) -> bool:
-    """Whether Fluxion refuses what asks for certain nodes, such as those next to
-    persistent storage, while these are busy with jobs that have no time limit."""
+    """Whether Fluxion rejects jobs with a constraint, such as nodes next to persistent
+    storage, while jobs without a time limit run on these nodes."""
     table = config.get("sched-fluxion-qmanager") or {}
     policies = {str(table.get("queue-policy") or "fcfs")}
     for pair in str(table.get("queue-policy-per-queue") or "").split():
         policies.add(pair.rpartition(":")[2])
     queues = config.get("queues") or {}
-    # A virtual queue has the policy of its parent, but for what it sets itself.
+    # A virtual queue inherits its parent's policy unless it sets its own.
     policies_of = [(q, queues.get(q.get("parent")) or {}) for q in queues.values()]
     limited = _limited(config) or (
         policies_of and all(any(map(_limited, both)) for both in policies_of)
@@ -305,8 +305,8 @@ def _fluxion(site: Site) -> str | Advice:
 
 
 def _seconds(value: Any) -> float:
-    """A time of the configuration, as [rabbit] has it. One that is no time is told of
-    by another check."""
+    """The seconds of a duration in the configuration; 0 for an invalid one, which
+    another check reports."""
     from flux.util import parse_fsd
 
     try:
@@ -317,8 +317,8 @@ def _seconds(value: Any) -> float:
 
 @check("time limits")
 def _limits(site: Site) -> str:
-    """The epilog of a job should not end before its storage is torn down. Options of
-    flux jobtap load are in no configuration."""
+    """Fail if epilogs time out before rabbit.teardown_after. Options given to flux
+    jobtap load are not in the configuration, so they stay unchecked."""
     plugins = (site.config.get("job-manager") or {}).get("plugins") or []
     ours = [p for p in plugins if "dws-jobtap" in str(p.get("load"))]
     epilog = _seconds(ours[-1].get("conf", {}).get("epilog-timeout")) if ours else 0.0
@@ -552,7 +552,7 @@ def _mounts(site: Site) -> str:
 
     def lives(mount: Object, persistent: set[str]) -> bool:
         """NNF mounts a new Lustre file system once to set its owner, and keeps that
-        ClientMount, unmounted, for as long as the file system is there."""
+        unmounted ClientMount for as long as the file system exists."""
         name, _, suffix = mount["metadata"]["name"].rpartition("-")
         return suffix == "ownergroup" and name in persistent
 

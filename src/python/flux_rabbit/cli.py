@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# The command line: which subcommand there is, and what they have in common.
-# Only the module of the one that is asked for is imported.
+# The command line of flux rabbit: table of subcommands, common options and errors.
+# Import only the module of the requested subcommand, as imports dominate start-up.
 """flux rabbit."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ COMMANDS = {
 EXIT_ERROR = 1
 # As argparse has it.
 EXIT_USAGE = 2
-# Everything was found out, and something is wrong with it.
+# The command succeeded and reports a fault of the installation.
 EXIT_BAD = 3
 
 OVERVIEW_EXAMPLES = """
@@ -74,7 +74,7 @@ class Failure(Exception):
 class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
-        # It leaves room for the commands without their second indent.
+        # argparse omits the second indent of commands from the column's width.
         self._action_max_length = max(map(len, COMMANDS)) + 2 * self._indent_increment
 
 
@@ -110,7 +110,7 @@ def parser_for(name: str | None) -> argparse.ArgumentParser:
             found: Any = importlib.import_module(f"flux_rabbit.{module}")
             _common(sub)
             description, examples = found.configure(sub, command)
-            # What the formatter leaves as it is, for the sake of the examples.
+            # Fill here: the raw formatter, which the examples need, does not.
             width = max(40, shutil.get_terminal_size().columns - 2)
             sub.description = textwrap.fill(description, width)
             sub.epilog = "examples:\n" + "".join(
@@ -139,22 +139,22 @@ def jobids(words: Iterable[str]) -> list[int]:
 
 
 def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
-    """The arguments. Of words that may be left out argparse takes none after an option
-    if there was one before it: the default 'late' names one that it is taken for."""
+    """The parsed arguments. argparse does not parse an optional word after an option if
+    another stands before it: assign the word to the argument that 'late' names."""
     args, rest = parser.parse_known_args(argv)
     late = getattr(args, "late", "")
     if late and getattr(args, late) is None and rest and not rest[0].startswith("-"):
         setattr(args, late, rest.pop(0))
     if rest:
-        # With the usage of the command, where there is one.
+        # Print the usage of the subcommand if one was parsed.
         error = getattr(args, "error", parser.error)
         error(f"unrecognized arguments: {' '.join(rest)}")
     return args
 
 
 def _named(argv: list[str]) -> tuple[str | None, list[str]]:
-    """The command that is asked for, and the arguments; "help" is --help. Ends the
-    program, as argparse does, if there is no such command."""
+    """The requested command and its arguments; "help" means --help. Exits, as argparse
+    does, for an unknown command."""
     word = next((word for word in argv if not word.startswith("-")), None)
     if word == "help":
         argv = [*(other for other in argv if other != "help"), "--help"]
@@ -174,7 +174,7 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore
     if not argv:
-        # As flux does: the list of commands, but not as an answer.
+        # Like flux, list the commands as a usage error.
         parser_for(None).print_help(sys.stderr)
         return EXIT_USAGE
     name, argv = _named(argv)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Whether the nodes that a job may have could ever hold what it asks for: the job's
-# queue, its constraints and the rabbits that it names leave some of them. The
-# scheduler refuses a job for which they do not suffice; --dw-check says so before.
-"""Could a job be satisfied?"""
+# Whether the nodes that queue, constraints and chosen rabbits leave to a job could ever
+# satisfy it. The scheduler rejects an unsatisfiable job; --dw-check, which calls this,
+# rejects it before submission.
+"""Feasibility of a job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ask_plugin(jobspec: Any, handle: rpc.Handle) -> None:
     try:
         handle.call("job-manager.dws.validate", {"jobspec": jobspec.jobspec})
     except rpc.Absent:
-        pass  # one of a release before
+        pass  # a plugin of an older release has no such service
     except rpc.RpcError as exc:
         if exc.errno != errno.EINVAL:
             raise
@@ -80,7 +80,7 @@ def _hosts(
     known: list[Object],
     status: Object,
 ) -> dict[str, int]:
-    """The hosts that the job may have, each with its cores."""
+    """The hosts that the job may be allocated, with their numbers of cores."""
     from flux.hostlist import Hostlist
 
     allowed = dws.matching_hosts(status, constraint)
@@ -97,8 +97,8 @@ def _hosts(
 
 
 def _groups(need: Need, hosts: dict[str, int], rabbits: list[Object]) -> int:
-    """How many of the groups that the job needs there is room for on its rabbits, if
-    nobody else had anything."""
+    """The number of the job's groups that fit on its hosts and their rabbits when no
+    other job holds any."""
     from flux.hostlist import Hostlist
 
     total = 0
@@ -112,12 +112,12 @@ def _groups(need: Need, hosts: dict[str, int], rabbits: list[Object]) -> int:
 def check(
     jobspec: Any, resources: list[Any], chosen: list[str] | None, rabbits: list[Object]
 ) -> None:
-    """Compare what the job asks for with what its queue and constraints leave.
+    """Compare the job's request with the nodes that its queue and constraints leave.
 
     Args:
         jobspec: as it is submitted.
         resources: those of the job with its storage.
-        chosen: the rabbits that its nodes have to be next to, None for any.
+        chosen: the rabbits next to which its nodes must be, None for any.
         rabbits: as dws.status lists them.
     Raises ValueError, or OSError of the plugin, if it would be refused.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# What a job will get, before it is submitted (--dw-check). What only the storage
-# system knows, as what its profiles add, is named as unknown: it works that out
-# when a job has a Workflow, and nobody gets one by looking.
-"""Foresee what storage a job gets."""
+# Predict the storage of a job before submission (--dw-check). Sizes that NNF computes
+# from its profiles are reported as unknown: NNF computes them for a workflow only, and
+# a prediction creates none.
+"""Predict the storage of a job."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _TOKEN = {"user-container-auth", "copy-offload"}
 
 @dataclasses.dataclass
 class Room:
-    """What the scheduler reserves, at least: `gib` of the rabbit of each of `groups`
-    of `nodes` nodes. With `chassis` each group has a rabbit of its own."""
+    """The scheduler's least reservation: for each of `groups` of `nodes` nodes, `gib`
+    of its rabbit. With `chassis` each group has a rabbit of its own."""
 
     groups: int
     nodes: int
@@ -40,8 +40,8 @@ class Room:
 
 
 def sets_of(directive: shapes.Directive) -> list[Object]:
-    """The allocation sets that it will have whatever the profile, and the least
-    that each will be."""
+    """The allocation sets that the directive has with any profile, with their least
+    sizes."""
     kind, size = directive["args"].get("type", ""), directive["bytes"]
     if directive["command"] not in STORAGE or not size:
         return []
@@ -53,7 +53,7 @@ def sets_of(directive: shapes.Directive) -> list[Object]:
 
 
 def variables_of(directive: shapes.Directive) -> list[str]:
-    """The names in the environment of the job that it is sure to bring."""
+    """The environment variables that the directive is sure to add to the job."""
     args = directive["args"]
     result = []
     prefix = _PREFIXES.get(directive["command"])
@@ -65,7 +65,7 @@ def variables_of(directive: shapes.Directive) -> list[str]:
 
 
 def unknown_of(directive: shapes.Directive) -> str:
-    """What of its storage cannot be told here, "" if it has none."""
+    """The part of the directive's storage that only NNF knows, "" without storage."""
     if directive["command"] not in STORAGE:
         return ""
     profile = directive["args"].get("profile")
@@ -76,14 +76,14 @@ def unknown_of(directive: shapes.Directive) -> str:
 
 
 def breakdown(sets: list[Object]) -> Object:
-    """The sets in the form in which the storage system has them."""
+    """The sets as a DirectiveBreakdown."""
     servers = {"kind": "Servers", "name": "none", "namespace": "default"}
     storage = {"lifetime": "job", "reference": servers, "allocationSets": sets}
     return {"status": {"ready": True, "storage": storage}}
 
 
 def room(resources: list[Any], before: list[Any]) -> Room:
-    """What resources with storage ask for; `before` is what they were without it."""
+    """The storage and nodes in `resources`; `before` are those without storage."""
     for top in resources:
         inside = top.get("with", [])
         ssds = [entry["count"] for entry in inside if entry["type"] == "ssd"]
@@ -97,8 +97,9 @@ def room(resources: list[Any], before: list[Any]) -> Room:
 
 
 def rabbits_needed(need: Room, rabbits: list[Object] | None) -> Object:
-    """How many rabbits the storage is on, from `least` to `most`, and, if the
-    rabbits are known, how many there are and have room now for a group."""
+    """The number of rabbits with the job's storage, from `least` to `most`. If the
+    rabbits are known, also their number (`there`) and how many have room for a group
+    now (`roomy`)."""
     if need.gib == 0:
         return {"least": 0, "most": 0}
     most = need.groups
@@ -123,7 +124,7 @@ def ask_rabbits() -> list[Object] | None:
 
 
 def foresee(asked: request.Request) -> Object:
-    """All that can be told.
+    """The prediction for --dw-check --json.
 
     Raises ValueError if the job would be refused.
     """
@@ -150,7 +151,7 @@ def foresee(asked: request.Request) -> Object:
         texts,
     )
     if rabbits is not None:
-        # Here, as it is needed for jobs with directives only.
+        # Import late: only jobs with directives need this module.
         from flux_rabbit import feasible
 
         feasible.check(asked.jobspec, resources, asked.rabbits, rabbits)
@@ -212,7 +213,7 @@ def _span(rabbits: Object) -> str:
 
 
 def lines(told: Object) -> list[str]:
-    """The same for people."""
+    """The prediction as lines for people."""
     if not told["directives"]:
         return ["no #DW directives: the job gets no storage of rabbits"]
     result = []
@@ -248,7 +249,8 @@ def lines(told: Object) -> list[str]:
 
 
 def report(asked: request.Request, as_json: bool, copies: str | None = None) -> str:
-    """What to print. `copies` is an idset: this is the first of as many jobs.
+    """The prediction as text or JSON. `copies`, an idset, names the jobs of a bulk
+    submission, of which `asked` is the first.
 
     Raises ValueError if the job would be refused."""
     told = foresee(asked)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# What selftest finds wrong with the resource graph that Fluxion has: it is made from
-# the mapping and from R, and says what was true of them then.
+# Checks of selftest for Fluxion's resource graph: flux dws2jgf builds the graph once
+# from the mapping and R, so it can disagree with their present contents.
 """The resource graph, against the mapping, Flux and Kubernetes."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flux_rabbit.units import Size
 
 FLUXION = "sched-fluxion-resource"
 GIB = 1 << 30
-# So many faults are named, then there are just more.
+# Faults that one verdict names; the rest is "and more".
 NAMED = 4
 ANEW = (
     "make it anew with flux dws2jgf, put it where resource.path or resource.scheduling "
@@ -37,17 +37,17 @@ class Chassis:
     """A rabbit in the graph."""
 
     rabbit: str
-    promised: int  # ssds that its properties tell of
+    promised: int  # ssds by its properties
     ssds: list[int] = field(default_factory=list)  # GiB
     nodes: dict[str, int] = field(default_factory=dict)  # ranks
 
 
 class Graph:
-    """What of a graph concerns rabbits and nodes."""
+    """The rabbits and nodes of a graph."""
 
     def __init__(self, vertices: list[Object]) -> None:
-        """Raises AttributeError, KeyError, TypeError or ValueError if it is none of
-        flux dws2jgf."""
+        """Raises AttributeError, KeyError, TypeError or ValueError for a graph that
+        flux dws2jgf did not write."""
         self.rabbits: dict[str, Chassis] = {}
         self.others: dict[str, int] = {}
         chassis: dict[str, Chassis] = {}
@@ -87,7 +87,7 @@ def _names(names: set[str]) -> str:
 
 
 def wrong_rabbits(graph: Graph, mapping: Object) -> list[str]:
-    """Rabbits that only one of the two has, and what is said of one in both."""
+    """Rabbits in only one of graph and mapping, and rabbits whose sizes differ."""
     wrong = []
     mapped = mapping["rabbits"]
     if missing := set(mapped) - set(graph.rabbits):
@@ -119,8 +119,8 @@ def _wrong_size(chassis: Chassis, capacity: int) -> list[str]:
 def wrong_nodes(
     graph: Graph, mapping: Object, ranks: dict[str, int], excluded: set[str]
 ) -> list[str]:
-    """Nodes that are in the graph and not in Flux, or the other way round, that have
-    another rank, or another rabbit than in the mapping."""
+    """Nodes in only one of graph and R, nodes whose ranks differ between these, and
+    nodes whose rabbits differ between graph and mapping."""
     wrong = []
     there = graph.nodes
     if surplus := set(there) & excluded:
@@ -160,7 +160,7 @@ def _mapping(site: Site) -> Object:
 
 
 def _vertices(site: Site) -> list[Object]:
-    """Of the graph that Flux gives to Fluxion. Raises Wrong."""
+    """The vertices of the graph that Flux passes to Fluxion. Raises Wrong."""
     import flux
     import flux.kvs
 
@@ -179,7 +179,7 @@ def _vertices(site: Site) -> list[Object]:
 
 
 def ranks_by_host(execution: dict[str, Any]) -> dict[str, int]:
-    """The ranks of the hosts of an R, which has them in the order of ranks (RFC 20)."""
+    """The ranks of the hosts of an R, whose nodelist is in rank order (RFC 20)."""
     from flux.hostlist import Hostlist
     from flux.idset import IDset
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit release --hurry: for the owner of the job, too.
-"""End a job's epilog without the data that is still to be copied out."""
+# flux rabbit release --hurry, for the owner of the job and the instance owner.
+"""End a job's epilog without staging out the rest of its data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 def lost(job: Object) -> list[str]:
-    """What is not copied out if that is skipped now: "SOURCE -> DESTINATION"."""
+    """The copies lost if stage-out is skipped now, as "SOURCE -> DESTINATION"."""
     workflow = job.get("workflow")
     if workflow is None:
         return []

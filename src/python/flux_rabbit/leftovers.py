@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # For selftest: files of flux-coral2 that must not be there beside ours.
-"""What a change from flux-coral2 has left behind."""
+"""Files that a change from flux-coral2 has left behind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-# Modules of its flux_k8s, in whose place ours are, and what is in each of ours.
+# Modules that both packages named flux_k8s have, and a text that only ours contain.
 MODULES = (
     *("cleanup", "crd", "directivebreakdown", "storage", "systemstatus", "watch"),
     "workflow",
 )
 OURS = "SPDX-License-Identifier: LGPL-3.0-only"
 UNIT = "flux-coral2-dws.service"
-# Its service, which the unit of the same name ran.
+# The service of flux-coral2, which its unit of the same name ran.
 SERVICE = "coral2_dws.py"
-# Where systemd reads units, and what an admin has put over them.
+# Folders where systemd reads units and their overrides.
 UNIT_FOLDERS = tuple(
     Path(folder) / "systemd" / "system" for folder in ("/etc", "/run", "/usr/lib")
 )
-# It has the option --coral2-chassis, too: flux submit has it from one of them only.
+# Defines --coral2-chassis, as our plugin does: flux submit takes it from one of them.
 CLI_PLUGIN = Path("cli") / "plugins" / "chassis.py"
 
 

@@ -46,7 +46,7 @@ def _broken(rabbit: Object) -> str:
 
 
 def _drives(rabbit: Object) -> str:
-    """Only what is not as it should be."""
+    """Usable and all drives, or "" if all are usable."""
     usable, drives = rabbit.get("drives") or (0, 0)
     return f"{usable}/{drives}" if usable < drives else ""
 
@@ -103,9 +103,9 @@ RABBIT_STATES = (
     *("Starting", "Ready", "Disabled", "NotPresent", "Offline", "Failed"),
     *("Degraded", "Drained", "Fenced", "Unknown", "Suspect"),
 )
-# What job-list says of how jobs have ended, as flux jobs calls it.
+# Results of jobs: the numbers of job-list, the words of flux jobs.
 RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timeout"}
-# What state_of() may say.
+# The values of state_of().
 JOB_STATES = (
     *("depend", "queued", "prolog", "run", "epilog", "gone", *STATES),
     *RESULTS.values(),
@@ -178,7 +178,7 @@ def _words(text: str | None) -> set[str]:
 
 
 def _states(text: str | None, known: set[str]) -> set[str]:
-    """The states that were asked for. Raises Failure for one that is none."""
+    """The requested states, in lower case. Raises Failure for an unknown one."""
     words = _words(text)
     for word in sorted(words - {state.lower() for state in known}):
         raise cli.Failure(f"there is no state '{word}': {', '.join(sorted(known))}")
@@ -186,8 +186,7 @@ def _states(text: str | None, known: set[str]) -> set[str]:
 
 
 def choose(rabbits: list[Object], args: argparse.Namespace) -> list[Object]:
-    """The rabbits that were asked for. Raises Failure for one that is not
-    there."""
+    """The requested rabbits. Raises Failure for an unknown one."""
     if args.rabbits:
         known = {rabbit["name"]: rabbit for rabbit in rabbits}
         try:
@@ -213,7 +212,7 @@ def _sum_row(rows: list[table.Row]) -> table.Row:
 
 
 def _summary(rows: list[table.Row]) -> str:
-    """What a list that is longer than the screen says."""
+    """The last line of a list that is longer than the screen."""
     row = _sum_row(rows)
     words = _in_words(Counter(str(row.state) for row in rows))
     return f"{len(rows)} rabbits: {words}; {row.free} free"
@@ -230,8 +229,8 @@ def _rabbit_style(row: table.Row) -> tuple[str, str]:
 
 
 def state_of(job: Object) -> str:
-    """One word for where a job is: the state that its workflow goes to, or
-    what it does between two of them."""
+    """The state of a job in one word: its result, the desired state of its workflow, or
+    its phase between two of these."""
     workflow = job.get("workflow")
     if "result" in job:
         return RESULTS.get(job["result"], "over")
@@ -243,14 +242,14 @@ def state_of(job: Object) -> str:
 
 
 def waits_for(job: Object) -> str:
-    """What a job waits for: how far that has got, if it is known."""
+    """The condition that a job waits for, with its progress if that is known."""
     note = str(job.get("note") or "").removeprefix("rabbit: ")
     return note.removeprefix("waiting for ") or str(job["waiting"])
 
 
 def age_of(job: Object) -> float | None:
-    """How long a job's workflow is in its state, None if that is not known. The module
-    tells, as clocks differ from node to node; that of a release before does not."""
+    """Seconds since a job's workflow entered its state, None if unknown. The module
+    reports the age, as clocks of nodes differ; an older module reports only `since`."""
     workflow = job.get("workflow") or {}
     if not workflow.get("since"):
         return None
@@ -264,15 +263,15 @@ def _handle() -> rpc.Handle:
 
 
 class Paths:
-    """Where a job finds its file systems. It is asked for when it is shown, as it is in
-    the eventlog of the job."""
+    """The paths of a job's file systems. Fetched only when printed, as each takes a
+    request for the job's eventlog."""
 
     def __init__(self, job: Object) -> None:
         self._job = job
 
     @functools.cached_property
     def text(self) -> str:
-        # Most lists do without it.
+        # Import late: most formats have no paths.
         from flux_rabbit import timeline
 
         number = self._job["id"]
@@ -281,7 +280,7 @@ class Paths:
             lookup.ask(number, "eventlog")
             eventlog = lookup.get(number, "eventlog") or ""
         except OSError:
-            return ""  # that of another user, or gone by now
+            return ""  # another user's job, or purged by now
         paths = timeline.paths(timeline.given(eventlog))
         return " ".join(f"{name}={path}" for name, path in paths.items())
 
@@ -344,7 +343,7 @@ JOBS = table.Table(
 
 
 def job_row(job: Object) -> table.Row:
-    """The fields of a job, and by what it is coloured."""
+    """The fields of a job, and the mark that colours its row."""
     row = JOBS.row(job)
     row.trouble = (job.get("workflow") or {}).get("trouble", False)
     return row
@@ -370,14 +369,14 @@ def _user_id(text: str | None) -> int | None:
 def _counted(
     pages: Iterable[list[Object]], counts: Counter[str]
 ) -> Iterator[list[Object]]:
-    """The same pages, while jobs are counted by state."""
+    """Pass pages on, and count their jobs by state."""
     for page in pages:
         counts.update(map(state_of, page))
         yield page
 
 
 def _sums_up(rows: int) -> bool:
-    """Whether so many rows need a summary below them: the first are not seen."""
+    """Whether to print a summary: the first rows have scrolled off the terminal."""
     return sys.stdout.isatty() and rows >= term.size(sys.stdout)[1]
 
 
@@ -402,20 +401,20 @@ def _ended(job: Object) -> Object:
     }
 
 
-# Of so many queued jobs it is said why they have no nodes yet: each costs two requests.
+# Queued jobs for which a list explains why they have no nodes: two requests for each.
 MOST_REASONS = 200
 
 
 def reasons_for(handle: rpc.Handle, most: int) -> Callable[[list[Object]], None]:
-    """A function that says of the first queued ones among jobs what they wait for, as
-    flux rabbit show does: of so many in all its calls together."""
+    """A function that explains why queued jobs have no nodes yet, as flux rabbit show
+    does. Its calls together explain at most `most` jobs."""
     reasons: pending.Reasons | None = None
 
     def note(jobs: list[Object]) -> None:
         nonlocal reasons
         queued = [job for job in jobs if state_of(job) == "queued"]
         if queued and reasons is None:
-            # Here, as other lists do without it.
+            # Import late: lists without queued jobs need no reasons.
             from flux_rabbit import pending
 
             reasons = pending.Reasons(handle, most)
@@ -426,7 +425,7 @@ def reasons_for(handle: rpc.Handle, most: int) -> Callable[[list[Object]], None]
 
 
 def _all_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
-    """The active jobs, and, with --all, those that are over: the latest first."""
+    """The active jobs and, with --all, the ended ones, latest first."""
     known: set[int] = set()
     for page in rpc.job_pages(handle):
         known.update(job["id"] for job in page)

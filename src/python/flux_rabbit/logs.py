@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit logs. While the job is active the agent reads them (dws.logs in
-# doc/protocol.md), as users have no rights in Kubernetes; at its end they are kept
-# with the job. A log is followed by asking again for its last seconds: the time of a
-# line says whether it has been printed.
-"""What the containers of a job print."""
+# flux rabbit logs. While the job is active the agent reads its logs (dws.logs in
+# doc/protocol.md), as users have no rights in Kubernetes; at the job's end they are
+# stored in its KVS directory. To follow a log, request its last seconds again: the
+# timestamp of a line tells whether it has been printed.
+"""Logs of the containers of a job."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from flux_rabbit import cli, rpc, term
 Object = dict[str, Any]
 
 INTERVAL_S = 1.0
-# So much more than the time since the last look is asked for: kubelets count whole
-# seconds, and a line takes a moment to get into the log.
+# Added to the time since the last request: kubelets count whole seconds, and a line
+# reaches the log with a delay.
 OVERLAP_S = 3
 ENDED = ("Succeeded", "Failed")
-# What may pass while a log is followed: no agent, too many requests, no workflow yet.
+# Errors that may pass while a log is followed: no agent or workflow yet, or too many
+# requests.
 PASSING = (errno.EAGAIN, errno.EBUSY)
 TAIL_CHARACTERS = 1024
 LEFT_OUT = "... (some lines are left out)"
@@ -59,19 +60,19 @@ def configure(
 
 @dataclasses.dataclass
 class Printed:
-    """How much of the log of one container has been printed."""
+    """The printed part of the log of one container."""
 
     # the time of the last line, and how many lines have it
     last: str = ""
     same: int = 0
-    # characters; None: not all that there was before
+    # characters printed; None if earlier lines were missing from the log
     length: int | None = 0
-    # the end of them, by which they are found again in the record
+    # the last characters printed, to find this position again in the job's record
     tail: str = ""
 
     def unseen(self, text: str, truncated: bool) -> list[str]:
-        """The lines that have not been printed of those that begin with a time.
-        Raises Failure if they do not."""
+        """The lines of a log with timestamps that have not been printed yet. Raises
+        Failure for a log without timestamps."""
         result: list[str] = []
         begin, skip = self.last, self.same
         gap = truncated
@@ -99,7 +100,7 @@ class Printed:
         return result
 
     def rest(self, text: str, truncated: bool) -> list[str]:
-        """The same of the record that is kept with the job, which has no times."""
+        """The lines of the job's record, which has no timestamps, not printed yet."""
         if self.length is not None and not truncated:
             text = text[self.length :]
         elif self.last:
@@ -109,14 +110,14 @@ class Printed:
 
 
 class Screen:
-    """Where lines go, with the rabbit of the container before each."""
+    """Prints lines, with the rabbit of the container before each."""
 
     def __init__(self) -> None:
         self._printed: dict[tuple[str, str], Printed] = {}
         self._told: set[tuple[str, str]] = set()
 
     def show(self, entries: Iterable[Object], kept: bool) -> None:
-        """Print what is new of the logs in an answer, or of those that are kept."""
+        """Print new lines of logs in an answer, or with `kept` of the job's record."""
         entries = list(entries)
         several = len({entry["container"] for entry in entries}) > 1
         for entry in entries:
@@ -148,7 +149,7 @@ def have_ended(entries: list[Object]) -> bool:
 
 
 def kept(handle: rpc.Handle, number: int) -> list[Object] | None:
-    """What is kept with the job; None if there is nothing (yet)."""
+    """The logs stored with the job; None before its end, or without any."""
     lookup = rpc.Lookup(handle)
     lookup.ask(number, names.KEY_CONTAINER_LOG)
     text = lookup.get(number, names.KEY_CONTAINER_LOG)
@@ -156,13 +157,13 @@ def kept(handle: rpc.Handle, number: int) -> list[Object] | None:
 
 
 def _read(handle: rpc.Handle, number: int, since_s: int) -> list[Object]:
-    """What is in Kubernetes. Raises RpcError."""
+    """The logs in Kubernetes of the last `since_s` seconds, 0: all. Raises RpcError."""
     request = {"jobid": number, "since": since_s}
     return list(handle.call(names.TOPIC_LOGS, request).get("objects") or [])
 
 
 def _look(handle: rpc.Handle, number: int) -> list[Object]:
-    """All that there is now. Raises Failure."""
+    """The logs so far. Raises Failure."""
     found = kept(handle, number)
     if found is None:
         try:
@@ -184,7 +185,7 @@ def _refusal(exc: rpc.RpcError) -> str:
 
 
 def follow(handle: rpc.Handle, number: int) -> int:
-    """Print logs until nothing more comes."""
+    """Print logs until the containers or the job have ended."""
     screen = Screen()
     asked = -math.inf
     while True:

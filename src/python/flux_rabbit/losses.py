@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit losses: what was not staged out after the end of jobs, when no
-# exception could tell them any more (rabbit.release_nodes = "unmount", or the
-# jobtap plugin was away).
+# flux rabbit losses: data that failed to stage out after its job had ended, so that no
+# exception could report it (rabbit.release_nodes = "unmount", or the jobtap plugin was
+# not loaded).
 """Failed stage-outs."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def row(loss: Object) -> Line:
 
 
 def lines(losses: list[Object]) -> Iterator[Line]:
-    """What is shown: why is a line of its own where there is no room for it."""
+    """The table of losses; a reason that does not fit gets a line of its own."""
     head = f"{'JOBID':>13} {'USER':<8} {'WHEN':<19}  {'RETRY UNTIL':<19}  WHY"
     yield [(head, "")]
     columns = term.size(sys.stdout)[0] if sys.stdout.isatty() else 0

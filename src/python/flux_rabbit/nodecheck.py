@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# What selftest looks at on compute nodes: the unit nnf-clientmount, which mounts and
-# unmounts there. systemd of each node is asked, through Flux.
-"""The check of nnf-clientmount. Put on the list when it is imported."""
+# The check of selftest for compute nodes: the unit nnf-clientmount, which mounts and
+# unmounts file systems there. flux exec asks systemd on each node.
+"""The check of nnf-clientmount, registered on import."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Units = dict[str, dict[str, str]]
 
 
 def ask(ranks: str) -> tuple[dict[int, list[str]], str]:
-    """What systemd says of the unit, by rank, and what went wrong.
+    """The lines of systemctl show by rank, and the error text of flux exec.
 
     Raises:
-        Skip: no node can be asked.
+        Skip: flux exec fails or does not end in time.
     """
     command = ["flux", "exec", "--noinput", "--label-io", "-r", ranks]
     show = ["systemctl", "show", f"--property={PROPERTIES}", UNIT]
@@ -49,7 +49,7 @@ def ask(ranks: str) -> tuple[dict[int, list[str]], str]:
 
 
 def _nodes(site: Site) -> tuple[dict[int, str], set[str]]:
-    """The nodes of the mapping that are up, by rank, and those that have a job."""
+    """The online nodes of the mapping, by rank, and the nodes allocated to jobs."""
     from flux.hostlist import Hostlist
     from flux.idset import IDset
     from flux.resource import ResourceSet
@@ -64,8 +64,8 @@ def _nodes(site: Site) -> tuple[dict[int, str], set[str]]:
 
 
 def options(unit: dict[str, str]) -> dict[str, str]:
-    """Options of the program, without their values' quotation marks; of those that
-    can also be in its environment this is taken where the option is not given."""
+    """The options of the program in the unit. An option that is not given has its value
+    from the unit's environment, if it is one that can be set there."""
     found = {}
     for word in shlex.split(unit.get("Environment", "")):
         name, _, value = word.partition("=")
@@ -82,7 +82,7 @@ def options(unit: dict[str, str]) -> dict[str, str]:
 
 
 def _addresses(server: str) -> set[tuple[str, str]]:
-    """Of a server that is called HOST:PORT, as far as the name service knows it."""
+    """The addresses of a server HOST:PORT, empty if its name cannot be resolved."""
     parts = urlsplit(f"//{server}")
     port = str(parts.port or 443)
     try:
@@ -93,7 +93,7 @@ def _addresses(server: str) -> set[tuple[str, str]]:
 
 
 def server_of(unit: dict[str, str]) -> str:
-    """The API server as HOST:PORT, "" if the unit takes it from a kubeconfig."""
+    """The API server as HOST:PORT, "" if a kubeconfig names it."""
     given = options(unit)
     host = given.get("kubernetes-service-host", "")
     port = given.get("kubernetes-service-port", "443")
@@ -101,7 +101,7 @@ def server_of(unit: dict[str, str]) -> str:
 
 
 def _by(words: dict[str, str]) -> list[tuple[str, str]]:
-    """The different words of nodes, each with a hostlist of those that have it."""
+    """The distinct words, each with the hostlist of its nodes."""
     from flux.hostlist import Hostlist
 
     return [
@@ -111,7 +111,7 @@ def _by(words: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def _faults(units: Units, busy: set[str]) -> Iterator[tuple[str, str]]:
-    """What is wrong, and what to do."""
+    """Faults of the units, each with its remedy."""
     for state, nodes in _by({h: unit["LoadState"] for h, unit in units.items()}):
         if state == "not-found":
             yield (
@@ -155,7 +155,7 @@ def judge(units: Units, busy: set[str], server: str) -> str | Advice:
     """The verdict.
 
     Args:
-        units: what each node says of its unit.
+        units: the properties of the unit on each node.
         busy: nodes with jobs.
         server: the agent's API server as HOST:PORT, "" if that is not known.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# What a job waits for whose storage is planned and which has no nodes yet
-# (flux rabbit show). libdws counts what the scheduler counts, as the scheduler does not
-# say: idle nodes, and space on the rabbits next to them.
+# Why the scheduler has not allocated nodes to a queued rabbit job yet (flux rabbit
+# show, jobs, top). The scheduler reports no reason, so libdws counts as it does: idle
+# nodes, and free space on the rabbits next to them.
 """Why a job has no nodes yet."""
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Object = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Need:
-    """What the job asks for: `groups` times `nodes` nodes and `gib` of the rabbit next
-    to them, which with `chassis` is another one for each group. Of each node it wants
-    `cores`, or with 0 all of it."""
+    """The request of a job: `groups` times `nodes` nodes, with `gib` of the rabbit next
+    to each group. With `chassis` each group needs a rabbit of its own. `cores` is per
+    node; 0 requests whole nodes."""
 
     groups: int
     nodes: int
@@ -41,8 +41,8 @@ class Need:
 
 @dataclasses.dataclass
 class Place:
-    """The nodes next to a rabbit that the job may have; `rabbit` is "" for those
-    next to none."""
+    """The nodes next to one rabbit that the job may be allocated; `rabbit` is "" for
+    nodes without a rabbit."""
 
     rabbit: str
     state: str = "Ready"
@@ -52,7 +52,7 @@ class Place:
     down: int = 0
 
     def groups(self, need: Need, gib: int) -> int:
-        """So many of the groups that the job needs, of `gib` each, fit here now."""
+        """The number of the job's groups, of `gib` each, that fit here now."""
         fit = self.free // need.nodes
         if gib:
             usable = self.space // GIB if self.rabbit and self.state == "Ready" else 0
@@ -61,8 +61,8 @@ class Place:
 
 
 def need_of(resources: list[Any]) -> Need | None:
-    """What resources of a jobspec with storage ask for; None if they are of another
-    form."""
+    """The request in the resources of a jobspec with storage; None if they request
+    anything but nodes."""
     found = dws.need(resources)
     return None if found is None else Need(**found)
 
@@ -72,7 +72,7 @@ def _nodes(count: int) -> str:
 
 
 def lacking(need: Need, place: Place) -> str:
-    """What a place lacks for one more group of nodes."""
+    """The reason why one more group of nodes does not fit into a place."""
     fit = place.groups(need, need.gib)
     if need.gib and place.state != "Ready":
         return f"is {place.state}"
@@ -87,7 +87,7 @@ def lacking(need: Need, place: Place) -> str:
 
 
 def reasons(need: Need, where: list[Place]) -> list[str]:
-    """A line for each place: what is there, and what it lacks."""
+    """A line for each place: its free nodes and space, and the lack of either."""
     lines = []
     gib = need.gib
     where = sorted(where, key=lambda p: (-p.groups(need, gib), not p.rabbit, p.rabbit))
@@ -113,9 +113,9 @@ class Pending:
 
 
 class Explainer:
-    """Says of jobs that wait for the scheduler why they have no nodes yet. Nodes,
-    rabbits and queues are asked for once, and jobs that ask for the same are looked at
-    once: on a large machine that takes some 50 ms."""
+    """Explains why queued jobs have no nodes yet. Nodes, rabbits and queues are
+    requested once, and equal requests of jobs are evaluated once: on a large machine
+    one evaluation takes some 50 ms."""
 
     def __init__(self, handle: rpc.Handle) -> None:
         self._handle = handle
@@ -126,8 +126,8 @@ class Explainer:
         self._known: dict[tuple[Need, str], Pending | None] = {}
 
     def explain(self, job: Object, jobspec: Object) -> Pending | None:
-        """Why `job` (of job-list) has no nodes yet; None if it asks for something else
-        than nodes. Raises RpcError."""
+        """Why `job` (of job-list) has no nodes yet; None if it requests anything but
+        nodes. Raises RpcError."""
         resources = jobspec.get("resources") or []
         need = need_of(resources)
         if need is None:
@@ -144,7 +144,7 @@ class Explainer:
         return self._known[key]
 
     def _queue(self, queue: str) -> str:
-        """That the queue is stopped, or ""."""
+        """The text for a job in a stopped queue, "" if the queue is started."""
         if queue not in self._queues:
             payload = {"name": queue} if queue else {}
             status = self._handle.call("job-manager.queue-status", payload)
@@ -167,7 +167,7 @@ class Explainer:
 
 
 def explain(handle: rpc.Handle, job: Object) -> Pending | None:
-    """The same of one job. Raises RpcError."""
+    """Explain why one job has no nodes yet. Raises RpcError."""
     lookup = rpc.Lookup(handle)
     lookup.ask(job["id"], "jobspec", current=True)
     explainer = Explainer(handle)
@@ -175,9 +175,9 @@ def explain(handle: rpc.Handle, job: Object) -> Pending | None:
 
 
 class Reasons:
-    """Puts into `waiting` of queued jobs, as dws.status lists them, why they have no
-    nodes yet: of the first `most` jobs, and for as long as `most_s` (s) lasts. Other
-    jobs, and those that leave the queue meanwhile, keep what they have."""
+    """Explains in `waiting` of queued jobs, as dws.status lists them, why they have no
+    nodes yet: for the first `most` jobs, until `most_s` seconds have passed. Other jobs
+    and those that leave the queue meanwhile stay unchanged."""
 
     def __init__(self, handle: rpc.Handle, most: int, most_s: float = 1.0) -> None:
         self._handle = handle

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit persistent: file systems that stay when the job that made them is
-# over. Making and destroying one is a job, so Flux and DWS decide what is allowed.
-# When one expires is known to the module dws alone.
+# flux rabbit persistent: file systems that outlive the job that created them. To create
+# or destroy one, submit a job with a directive, so that Flux and DWS check the rights.
+# The lease is recorded by the module dws alone.
 """Persistent file systems."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flux_rabbit.units import Seconds, Size, date
 Object = dict[str, Any]
 
 ACTIONS = ("list", "show", "create", "extend", "destroy")
-# Options that say what is to be made.
+# Options of `create`.
 MAKING = ("type", "capacity", "profile")
 NEVER = "never"
 # More rabbits than this are not shown one by one.
@@ -91,7 +91,7 @@ def _user(user: Object) -> str:
 
 
 def _left(system: Object) -> str:
-    """How long it has still; '' for ever."""
+    """The time until a file system's lease ends; '' without one."""
     now, expires = system["now"], float(system.get("expires") or 0)
     if not expires:
         return ""
@@ -183,7 +183,7 @@ def screen(system: Object, rabbits: list[Object], now: float) -> list[Line]:
 
 
 def _places(space: dict[str, int], nodes: dict[str, str]) -> Iterator[str]:
-    """Where it is: each rabbit, or if there are many those with as much of it."""
+    """The rabbits of a file system; many of them are grouped by equal allocations."""
     if len(space) <= MANY:
         for name, size in sorted(space.items()):
             near = f", next to {nodes[name]}" if nodes.get(name) else ""
@@ -207,7 +207,7 @@ def _find(systems: list[Object], name: str) -> Object:
 
 
 def _submit(directive: str, args: argparse.Namespace) -> int:
-    """Submit a job that does nothing but that. Raises Failure."""
+    """Submit a job for the sake of its directive. Raises Failure."""
     try:
         return submit(
             ["true"],
@@ -303,7 +303,7 @@ def _destroy(
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raises Failure for words that do not go together."""
+    """Raises Failure for arguments that exclude each other."""
     if args.action == "list" and args.name:
         raise cli.Failure(f"list takes no name: show {args.name}?")
     if args.action != "list" and not args.name:

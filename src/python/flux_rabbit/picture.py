@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Timelines and statistics drawn: as lines for a terminal, as SVG, as a page
-# that needs nothing else, and as PNG where a package that draws SVG is there.
+# Timelines and statistics as lines for a terminal, as SVG, as a self-contained page,
+# and as PNG if a package that renders SVG is installed.
 """Pictures."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LANE_LABEL = {"flux": "Flux", "rabbit": "rabbit"}
 
 
 class CannotDraw(Exception):
-    """What a picture needs is not installed; the text says what."""
+    """A package for pictures is not installed; the text names it."""
 
 
 # On a terminal
@@ -120,8 +120,8 @@ def frame(body: list[str], title: str, width: float, height: float, dark: bool) 
 
 
 def svg(lines: list[Timeline], width: int = 960, dark: bool = True) -> str:
-    """All timelines in one picture, each on an axis of the same scale that
-    begins with the job's submission."""
+    """A picture of several timelines, whose axes have the same scale and begin with the
+    submission of each job."""
     span = max((line.end - line.begin for line in lines), default=0.0) or 1e-9
     scale = (width - LEFT - RIGHT) / span
     body: list[str] = []
@@ -204,7 +204,7 @@ def _svg_axis(body: list[str], span: float, y: float, scale: float) -> float:
 
 
 def _svg_legend(body: list[str], lines: list[Timeline], y: float, width: int) -> float:
-    """Name and time of everything, as some bars are too short for a label."""
+    """The names and durations of all spans, as some bars are too short for a label."""
     x = 12.0
     alone = lines[0] if len(lines) == 1 else None
     for name in (*PHASES, *STATES):
@@ -253,8 +253,8 @@ PAGE = """<!doctype html>
 
 
 def table(head: list[str], rows: list[list[str]], figures: Collection[int] = ()) -> str:
-    """A table. In a narrow window it moves in its box; the last column alone breaks
-    words. Cells are markup; in the columns `figures` they end below each other."""
+    """A table as HTML, which scrolls in a narrow window; only the last column wraps.
+    Cells are markup. The columns `figures` are right-aligned."""
     body = []
     for tag, cells in [("th", head)] * bool(head) + [("td", row) for row in rows]:
         kinds = [' class="n"' if n in figures else "" for n in range(len(cells))]
@@ -265,7 +265,7 @@ def table(head: list[str], rows: list[list[str]], figures: Collection[int] = ())
 
 
 def page(lines: list[Timeline]) -> str:
-    """One HTML file with everything in it: pictures and tables."""
+    """A self-contained HTML file with pictures and tables."""
     title = "Timeline of " + ", ".join(line.name for line in lines)
     tables = []
     for line in lines:
@@ -297,7 +297,7 @@ def png(picture: str) -> bytes:
     """An SVG picture as PNG, twice as large.
 
     Raises:
-        CannotDraw: no package that does it is installed.
+        CannotDraw: no package that renders SVG is installed.
     """
     try:
         resvg: Any = importlib.import_module("resvg_py")

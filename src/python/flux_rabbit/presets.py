@@ -43,7 +43,7 @@ def configure(
 
 
 def expanded(presets: dict[str, Any]) -> dict[str, Any]:
-    """The presets as they would be for whoever asks."""
+    """The presets with the variables of the calling user."""
     values = {name: name for name in VARIABLES}
     values.update(dws.own_variables())
     bound = dws.bind_presets(presets, values)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit profiles: what the profile=NAME of a directive chooses from, and what
-# each means for the size and the place of storage, and for containers.
+# flux rabbit profiles: the NNF profiles that profile=NAME of a directive can name, with
+# their sizes and places of storage, or their limits on containers.
 """Profiles of NNF."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OST = ("ost", "ostOptions")
 
 
 class Allocation(NamedTuple):
-    """One way in which something is allocated."""
+    """The allocations of a profile for some types of file systems."""
 
     profile: Object
     types: str
@@ -136,7 +136,7 @@ def configure(
 
 
 def size_of(options: Object) -> str:
-    """What is allocated for each byte of capacity."""
+    """The allocated size as a formula of the directive's capacity."""
     text = "capacity"
     scaling = str(options.get("capacityScalingFactor") or "1.0")
     if scaling not in ("1", "1.0"):
@@ -147,7 +147,7 @@ def size_of(options: Object) -> str:
 
 
 def where_of(options: Object) -> str:
-    """Which rabbits are meant."""
+    """The constraints on the rabbits of an allocation set."""
     words = ["near the nodes"] if options.get("colocateComputes") else []
     words += [f"label {label}" for label in options.get("storageLabels") or []]
     if options.get("exclusive"):
@@ -163,7 +163,7 @@ def targets_of(options: Object) -> str:
 
 
 def storage_rows(profile: Object) -> Iterator[table.Row]:
-    """A row for each way in which something is allocated."""
+    """A row for each distinct allocation of a storage profile."""
     data = profile["data"]
     types: dict[tuple[str, str], list[str]] = {}
     for kind in NODE_TYPES:
@@ -177,7 +177,7 @@ def storage_rows(profile: Object) -> Iterator[table.Row]:
 
 
 def lustre_sets(lustre: Object) -> Iterator[tuple[str, str, str, str]]:
-    """(label, size, targets, where) of each kind of target that is made."""
+    """(label, size, targets, where) of each kind of Lustre target."""
     mgt = lustre.get("mgtOptions") or {}
     if mgt.get("standaloneMgtPoolName"):
         pool = f"persistent, of pool {mgt['standaloneMgtPoolName']}"
@@ -196,7 +196,7 @@ def lustre_sets(lustre: Object) -> Iterator[tuple[str, str, str, str]]:
 
 
 def container_rows(profile: Object) -> Iterator[table.Row]:
-    """A row for each file system that it uses."""
+    """A row for each file system that the containers use."""
     for storage in profile["data"].get("storages") or [{}]:
         yield CONTAINERS.row(Mount(profile, storage))
 

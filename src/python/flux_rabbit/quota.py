@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit quota: what [rabbit.limits] allows somebody, and what of it is in use.
-# The module counts; which rule is for whom is found here, as groups have to be asked
-# for, by the code that the module uses (libdws/config/limits.h).
-"""Limits, and what is in use."""
+# flux rabbit quota: the limits of [rabbit.limits] for a user, and their use. The module
+# counts the use; this command looks up the user's groups and finds the rules with the
+# code that the module uses (libdws/config/limits.h).
+"""Limits, and their use."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def configure(
 
 
 def groups_of(user: pwd.struct_passwd, wanted: Iterable[str]) -> Iterator[str]:
-    """Those of these groups, names or numbers, of which the user is a member."""
+    """The groups in `wanted`, names or numbers, of which the user is a member."""
     import grp
 
     own = set(os.getgrouplist(user.pw_name, user.pw_gid))
@@ -116,7 +116,7 @@ class Rules:
         self.groups = {str(rule["group"]) for rule in rules if "group" in rule}
 
     def find(self, userid: int, bank: str | None) -> dict[str, shapes.Limit]:
-        """What they say of the jobs of a user in a bank."""
+        """The limits for jobs of a user in a bank."""
         try:
             user = pwd.getpwuid(userid)
         except KeyError:
@@ -130,7 +130,7 @@ class Rules:
 def _row(
     limit: str, whose: str, rule: shapes.Limit | None, use: Object | None
 ) -> table.Row:
-    """The fields of a limit. `use`: None where there is none, {} if it is not known."""
+    """The fields of a limit. `use`: None for a limit without a use, {} if unknown."""
     limit_of = {"limit": limit, "whose": whose, "rule": rule, "use": use}
     return LIST.row(limit_of)
 
@@ -140,7 +140,7 @@ def rows_of_user(answer: Object, rules: Rules, userid: int, bank: str | None) ->
 
     Args:
         answer: of dws.quota.
-        bank: of the jobs that the user has in mind.
+        bank: the bank of --bank, None without.
     """
     user = cli.user_name(userid)
     found = rules.find(userid, bank)
@@ -162,7 +162,7 @@ def rows_of_user(answer: Object, rules: Rules, userid: int, bank: str | None) ->
 
 
 def rows_of_all(answer: Object, rules: Rules, bank: str | None) -> Iterator[table.Row]:
-    """What everybody has at one time who has something, or waits for it."""
+    """The present use of every user and bank that holds storage or waits for it."""
     for use in answer["users"]:
         rule = rules.find(use["userid"], bank).get("user")
         yield _row("at once", cli.user_name(use["userid"]), rule, use)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # flux rabbit report.
-"""What became of the rabbit jobs of some days."""
+"""Statistics of the rabbit jobs that ended in a period."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Object = dict[str, Any]
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DAY = UNITS["d"]
-# What differs between the same fault of two jobs.
+# The parts of a fault's text that differ between jobs: ids and numbers.
 _PARTICULAR = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+")
-# The states in which a job has its nodes and does not run yet, and those after that.
+# The states in which a job holds its nodes before and after its tasks run.
 BEFORE = ("Setup", "DataIn", "PreRun")
 AFTER = ("PostRun", "DataOut", "Teardown")
 MOST_CAUSES = 20
@@ -62,8 +62,8 @@ def _seconds(text: str) -> float:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job that is over. Times are in seconds since the epoch; one that has had no
-    nodes has no `began`."""
+    """An ended job. Times are in seconds since the epoch; `began` is None for a job
+    that was never allocated nodes."""
 
     number: int
     user: int
@@ -77,19 +77,19 @@ class Ended:
 
     @property
     def held(self) -> float:
-        """Seconds for which it had its nodes, all together."""
+        """Node-seconds for which the job held its nodes."""
         return 0.0 if self.began is None else (self.over - self.began) * self.nodes
 
     def before(self, times: dict[str, float]) -> float:
-        """Those of them that its storage took before its tasks: its seconds in each
-        state are `times`. A prolog of somebody else is not in these."""
+        """Node-seconds of `held` spent on storage before the tasks. `times` are the
+        seconds in each state, which exclude other prolog actions."""
         if self.began is None:
             return 0.0
         return _spent(times, BEFORE, self.cleanup - self.began) * self.nodes
 
     def after(self, times: dict[str, float]) -> float:
-        """The same after its tasks. What is copied out later, without its nodes, is not
-        in these either."""
+        """Node-seconds of `held` spent on storage after the tasks, without the states
+        after the job has released its nodes."""
         if self.began is None:
             return 0.0
         return _spent(times, AFTER, self.over - self.cleanup) * self.nodes
@@ -103,8 +103,8 @@ RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timed out"}
 
 
 def _cause(job: Object, raiser: int | None) -> str:
-    """Why it failed: the fatal exception, without what is particular to the job, and
-    the user who has raised it if it is none of Flux or flux-dws."""
+    """Why a job failed: its fatal exception without ids and numbers, after the user
+    who raised the exception unless Flux or flux-dws did."""
     if job["result"] != 2:
         return ""
     if not job.get("exception_occurred") or job.get("exception_severity") != 0:
@@ -116,8 +116,7 @@ def _cause(job: Object, raiser: int | None) -> str:
 
 
 def ended(job: Object, raiser: int | None = None) -> Ended:
-    """A job as job-list has it; `raiser` is the user who has ended it by an exception
-    of his own."""
+    """An ended job of job-list; `raiser` is the user who ended it by an exception."""
     over = float(job["t_inactive"])
     return Ended(
         job["id"],
@@ -133,7 +132,7 @@ def ended(job: Object, raiser: int | None = None) -> Ended:
 
 
 class Report:
-    """What is told of the jobs that ended between two moments."""
+    """Statistics of the jobs that ended between two moments."""
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ class Report:
                 self.causes[job.cause].append(job.number)
 
     def days(self) -> list[tuple[str, collections.Counter[str]]]:
-        """How many jobs ended how, by day, also of days without any."""
+        """The number of jobs by result, for every day of the period."""
         found: dict[str, collections.Counter[str]] = {}
         when = self.begin
         while when < self.end + DAY:
@@ -229,7 +228,7 @@ class Report:
 
 
 def screen(report: Report) -> list[Line]:
-    """What is shown."""
+    """The report as lines for a terminal."""
     lines: list[Line] = [
         [("rabbit jobs ", "bold"), (_span(report), "bold")],
         *([(f"  {label:8}", "dim"), (text, "")] for label, text in report.facts()),
@@ -267,7 +266,7 @@ COLOURS = {
 
 
 def plot(report: Report) -> str:
-    """How many jobs ended how, by day, as SVG."""
+    """The number of jobs by result and day, as SVG."""
     days = report.days()
     width, height, left, top = 760.0, 200.0, 46.0, 40.0
     most = max([sum(counts.values()) for _, counts in days] + [1])
@@ -309,7 +308,7 @@ def plot(report: Report) -> str:
 
 
 def page(report: Report) -> str:
-    """The same as one HTML file with everything in it."""
+    """The report as a self-contained HTML file."""
     facts = [[name, term.markup(text)] for name, text in report.facts()]
     parts = [picture.table([], facts)]
     if report.states:
@@ -336,8 +335,8 @@ def page(report: Report) -> str:
 
 
 def _raisers(handle: rpc.Handle, jobs: list[Object]) -> dict[int, int]:
-    """The users who have ended jobs by exceptions of their own, by job: job-list does
-    not tell, the eventlogs do."""
+    """The users who ended failed jobs by an exception of their own, by job id. Only the
+    eventlogs name them, job-list does not."""
     failed = [
         job["id"]
         for job in jobs

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# What a job that is submitted asks for, wherever that is written: #DW lines of its
-# script, options --dw and -S dw=. libdws reads the directives; here is only which
-# lines they are on, so that a fault can be said with its file and line. A line that
-# asks for storage and is not read is an error or a warning on standard error.
+# Collect the directives of a job at submission: #DW lines of its script, options --dw
+# and -S dw=. libdws parses the directives; this file maps them to their files and lines
+# for error messages. A line that looks like a request for storage and is not read is an
+# error or a warning on standard error.
 """The #DW directives of a job that is being submitted."""
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from flux_k8s import dws, texts
 if TYPE_CHECKING:
     from flux_k8s import shapes
 
-# Imported by each submission with a directive, which need not wait for what only
-# some of them use: compiled patterns, dataclasses, a connection to the instance.
+# Each submission with a directive imports this file, so it defers whatever only some
+# submissions need: compiled patterns, dataclasses, a connection to the instance.
 _MARK = "#DW"
-# Characters that are not seen, or not as what they are, around what looks like "#DW":
-# libdws refuses these, and names them.
+# Invisible or deceptive characters around "#DW": libdws rejects these by name.
 _ODD = r"[^\x00-\x7f\w]"
-# "#dw" is one that libdws refuses, with the right word.
+# libdws rejects "#dw" and names the right spelling.
 _DIRECTIVE = rf"{_ODD}*#{_ODD}*(?i:DW)(?=\s|{_ODD}|$)"
 _UNCERTAIN = r"#DW\S+\s.*="
 _STRAY = r"#DW(?=\s|$)"
 _CONTINUES = r"\s*[^\s=#]+="
-# At the end of a line; other white space is for libdws to refuse.
+# Stripped from the end of a line; libdws rejects other white space.
 _BLANKS = " \t\r"
 # Lines that a person may take for directives: "# DW jobdw", and an indented "#DW".
 _COMMANDS = "jobdw|(create_|destroy_)persistent|persistentdw|copy_(in|out)|container"
@@ -39,13 +38,13 @@ _LATE = rf"{_STRAY}|(?i:#DW\s+({_COMMANDS})\b)"
 _OF_SLURM = r"\s*#BB(_LUA)?(?=\s|$)"
 # A line of Flux, which flux batch alone reads.
 _OF_FLUX = r"\W*(?:flux|FLUX):.*(?:--(?:dw|coral2)\b|(?:-S|--setattr[=\s])\s*dw\b)"
-# What is filled into paths, and stands for an id that there is not yet.
+# Variables of paths, and the text in place of a job id before submission.
 _VARIABLE = r"\$\{?USER|\{\{id\}\}"
 _NO_ID = "jobid"
-# What these directives bring is found by its name in the environment.
+# Prefixes of the environment variables of the file systems of directives.
 _VARIABLES = {"jobdw": "DW_JOB_", "persistentdw": "DW_PERSISTENT_"}
-# A service of dws-jobtap.so. An empty request is refused; without the plugin it is
-# not known.
+# A service of dws-jobtap.so, to probe for the plugin: the plugin rejects an empty
+# request, without it the service does not exist.
 _SERVICE = "job-manager.dws.epilog-remove"
 
 
@@ -59,7 +58,7 @@ class Source:
         self.name = name
         self.lines = lines
         self.of_file = of_file
-        # Warnings about lines that nobody reads.
+        # Warnings about lines that are not read.
         self.notes: list[str] = []
 
     def place(self, number: int) -> str:
@@ -77,15 +76,15 @@ def numbered(text: str) -> list[tuple[int, str]]:
 
 
 def warn(prog: str, text: str) -> None:
-    """Say it on standard error. flux run and flux alloc become another program
-    next, and what is in a buffer then is lost."""
+    """Print a warning on standard error. Flush it: flux run and flux alloc exec another
+    program next, which discards buffers."""
     print(f"flux-{prog}: warning: {texts.clean(text)}", file=sys.stderr, flush=True)
 
 
 def header(name: str, text: str, of_flux: bool = False) -> tuple[Source, list[str]]:
-    """The #DW lines of a script, and complaints about those that are not read: they
-    come too late, or are not written as directives are. `of_flux`: note lines of
-    Flux that ask for storage, as nobody reads these either.
+    """The #DW lines of a script, and complaints about misplaced or miswritten ones,
+    which are not read. `of_flux`: also note "# flux:" lines that ask for storage, which
+    only flux batch reads.
 
     Directives are in the header: up to the first line that is neither blank nor a
     comment. A line that ends in a backslash goes on in the next one, which begins
@@ -141,8 +140,7 @@ def header(name: str, text: str, of_flux: bool = False) -> tuple[Source, list[st
 
 
 def warn_unread(prog: str, script: tuple[str, str]) -> None:
-    """Warn about the #DW lines of a script that is not the program of the job, but
-    an argument of that."""
+    """Warn about the #DW lines of a script that is an argument of the job's program."""
     try:
         found, unread = header(*script)
     except ValueError as exc:
@@ -159,7 +157,7 @@ def warn_unread(prog: str, script: tuple[str, str]) -> None:
 
 
 def _asks(lines: list[tuple[int, str]]) -> bool:
-    """Is there anything but comments? A line of Slurm is none: libdws refuses it."""
+    """Whether any line is not a comment. Slurm's "#BB" counts: libdws rejects it."""
     words = [line.strip() for _, line in lines]
     return any(re.match(r"[^#]|(?i:#DW|#BB(\s|$))", word) for word in words)
 
@@ -188,7 +186,8 @@ def attribute(value: Any) -> Source:
 
 @functools.cache
 def _site() -> Any:
-    """The table [rabbit] of the instance. One submission may be of many jobs."""
+    """The table [rabbit] of the instance, None if it cannot be asked. Cached, as one
+    submission may create many jobs."""
     from flux_rabbit import rpc
 
     try:
@@ -219,7 +218,7 @@ def rabbits_there() -> list[dict[str, Any]] | None:
 
 @functools.cache
 def service_there() -> bool:
-    """Does the instance act on directives? True if it cannot be asked."""
+    """Whether the instance acts on directives. True if it cannot be asked."""
     from flux_rabbit import rpc
 
     try:
@@ -232,8 +231,8 @@ def service_there() -> bool:
 
 
 def check_rabbits(text: str) -> list[str]:
-    """The rabbits that --dw-rabbits names. Raises ValueError, with the name of one
-    that there is not."""
+    """The rabbits that --dw-rabbits names. Raises ValueError with the name of an
+    unknown one."""
     from flux.hostlist import Hostlist
 
     try:
@@ -256,7 +255,7 @@ def check_rabbits(text: str) -> list[str]:
 
 
 class Request:
-    """What one job asks for."""
+    """The storage request of one job."""
 
     def __init__(
         self,
@@ -265,7 +264,7 @@ class Request:
         options: list[str],
         jobspec: Any,
     ) -> None:
-        """Collect it. `script` is a name and a text.
+        """Collect the directives. `script` is a name and a text.
 
         Raises ValueError or OSError with a text for the user.
         """
@@ -275,7 +274,7 @@ class Request:
         self.judged: shapes.Directives | None = None
         # Whether a line may be the name of a preset, which only the instance knows.
         self.presets = False
-        # What is asked for by --dw-rabbits and --dw-near, and which rabbits these are.
+        # The values of --dw-rabbits and --dw-near, and the rabbits of --dw-rabbits.
         self.where: dict[str, str] = {}
         self.rabbits: list[str] | None = None
         self.prog = prog
@@ -289,7 +288,7 @@ class Request:
             self._add(found)
         for value in options:
             self._add(option(value), may_be_preset=True)
-        # Whether anything is added to what Flux itself has been told.
+        # Whether the jobspec lacks directives that were found here.
         self.changed = bool(self.sources)
         if attributes.get("dw") is not None:
             found = attribute(attributes["dw"])
@@ -319,8 +318,8 @@ class Request:
         return ""
 
     def _values(self) -> dict[str, str]:
-        """What variables of presets stand for. What a job gets only when it is
-        submitted is its name here."""
+        """The values of variables in presets. Placeholders stand for values that Flux
+        assigns at submission."""
         system = self.jobspec.attributes.get("system", {})
         return {
             **dws.own_variables(),
@@ -352,7 +351,7 @@ class Request:
             if not self.presets:
                 raise
         presets = configured("presets")
-        # Without an instance whoever takes the job will judge it.
+        # Without an instance, the one that takes the job checks the directives.
         if presets is not None:
             self.judged = self._parse(presets)
 
@@ -365,8 +364,8 @@ class Request:
             self.jobspec.setattr("system.dw", self.text())
 
     def inherited(self) -> bool:
-        """Are all file systems that are asked for there, by their names, and is
-        nothing else asked for?"""
+        """Whether the enclosing job provides all requested file systems, by name, and
+        nothing else is requested."""
         directives = self.judged["directives"] if self.judged else []
         return bool(directives) and all(
             entry["command"] in _VARIABLES
@@ -376,11 +375,11 @@ class Request:
         )
 
     def find_service(self, binding: bool) -> None:
-        """See to it that somebody acts on the directives. An instance that is a
-        job has no rabbits: its jobs use the file systems that the job around them
-        has. `binding`: something else is asked for besides.
+        """Ensure that the directives take effect. An instance that is a job has no
+        rabbits: its jobs use the file systems of the enclosing job. `binding`: the job
+        requests more than the file systems.
 
-        Raises ValueError if nobody does.
+        Raises ValueError if no instance would act on the directives.
         """
         if not self.sources or service_there():
             return
@@ -399,8 +398,8 @@ class Request:
         )
 
     def place_at(self, where: dict[str, Any]) -> None:
-        """Note where the nodes are to be: by "rabbits", a hostlist, and "near", a
-        job or persistent storage, which only the instance knows. A value may be
+        """Record the requested place of the nodes: "rabbits", a hostlist, and "near", a
+        job or persistent storage, which only the instance can resolve. A value may be
         None. Raises ValueError."""
         self.where = {key: str(text) for key, text in where.items() if text is not None}
         for key, text in self.where.items():
@@ -411,7 +410,7 @@ class Request:
             self.rabbits = check_rabbits(self.where["rabbits"])
 
     def data_first(self) -> None:
-        """Have data staged in before there are nodes. Raises ValueError."""
+        """Stage data in before nodes are allocated. Raises ValueError."""
         if not self.sources:
             raise ValueError("--dw-data-first: there are no #DW directives")
         self.jobspec.setattr("system.dw_data_first", True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit retry: have the stage-out of jobs tried again that has failed, while
-# their data is still on the rabbits (rabbit.stage_out_retry).
-"""Another try for failed stage-outs."""
+# flux rabbit retry: repeat the failed stage-out of jobs while their data is still on
+# the rabbits (rabbit.stage_out_retry).
+"""Retries of failed stage-outs."""
 
 from __future__ import annotations
 

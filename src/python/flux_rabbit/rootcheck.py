@@ -1,7 +1,7 @@
-# Checks of what root does for the jobs of users where there is an IMP (flux-imp), which
-# runs prolog and epilog. Our scripts there stop and start nnf-clientmount.
+# Checks of selftest for multi-user instances, where the IMP (flux-imp) runs prolog and
+# epilog as root. Our scripts there stop and start nnf-clientmount.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Put on the list of checks when it is imported."""
+"""The checks of root's prolog and epilog, registered on import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import Any
 
 from flux_rabbit.checks import Object, Site, Skip, Wrong, check
 
-# What the IMP gives root's scripts (flux-imp(8)), and what ours call.
+# The PATH that the IMP sets for root's scripts (flux-imp(8)), and the programs and
+# variables that our scripts use.
 IMP_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 PROGRAMS = ("flux", "jq")
 VARIABLES = ("FLUX_JOB_ID", "FLUX_JOB_USERID", "FLUX_URI")
@@ -30,7 +31,7 @@ def _imp(site: Site) -> Path | None:
 
 
 def _runs(site: Site) -> list[str]:
-    """Of prolog and epilog those that the IMP runs on each node of a job."""
+    """The names in prolog, epilog that the IMP runs on each node of a job."""
     found = []
     for name in ("prolog", "epilog"):
         table = site.config.get("job-manager", {}).get(name, {})
@@ -40,8 +41,8 @@ def _runs(site: Site) -> list[str]:
 
 
 def _tables(site: Site, name: str) -> Object:
-    """The configuration of flux-security in the folder of that name, which is below
-    the etc of its prefix."""
+    """The configuration of flux-security in ETC/flux/NAME/conf.d, with ETC below a
+    parent folder of the IMP. Raises Skip or Wrong."""
     try:
         tomllib = importlib.import_module("tomllib")
     except ImportError:
@@ -69,7 +70,7 @@ def _tables(site: Site, name: str) -> Object:
 
 @check("root's rights")
 def _root(site: Site) -> str:
-    """Prolog and epilog are run by root where there is an IMP."""
+    """With an IMP, prolog and epilog run as root, who must be able to read jobs."""
     if _imp(site) is None:
         return NO_IMP
     access = site.config.get("access", {})
@@ -107,7 +108,7 @@ def _perilog(site: Site) -> str:
 
 
 def _faults(imp: Object, names: list[str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with the configuration of the IMP, and what to do."""
+    """Faults of the IMP's configuration, each with its remedy."""
     for name in names:
         table = imp.get("run", {}).get(name)
         if not isinstance(table, dict):
@@ -140,7 +141,7 @@ def _configured(site: Site) -> str:
 
 @check("munge")
 def _munge(site: Site) -> str:
-    """Without it the IMP does not take jobs of users for signed."""
+    """The IMP verifies the signature of a user's job by munge."""
     if _imp(site) is None:
         return NO_IMP
     sign = _tables(site, "security").get("sign", {})

@@ -20,7 +20,7 @@ from flux_k8s.workflow import job_pages as job_pages
 Object = dict[str, Any]
 
 NODEID_ANY = 0xFFFFFFFF
-# What is looked at of jobs that are over: a week may have many.
+# Attributes to request for ended jobs: a week may have many, so omit the rest.
 ENDED_ATTRIBUTES = [
     *("userid", "nnodes", "t_submit", "t_run", "t_cleanup", "t_inactive", "result"),
     *("exception_occurred", "exception_severity", "exception_type", "exception_note"),
@@ -36,13 +36,13 @@ class RpcError(OSError):
         self.topic = topic
 
     def __str__(self) -> str:
-        # The service names itself in no text of its own; without one, name it.
+        # The text of a service does not name it; a mere errno needs the topic.
         said = self.strerror not in (None, os.strerror(self.errno or 0))
         return str(self.strerror) if said else f"{self.topic}: {self.strerror}"
 
 
 class Absent(RpcError):
-    """Nobody answers under that name: a module is not loaded."""
+    """The topic has no service: a module is not loaded."""
 
 
 def _text(cdata: Any) -> str:
@@ -60,7 +60,7 @@ class Pending:
         """Wait for the answer.
 
         Raises:
-            RpcError: it is an error, or did not come in time.
+            RpcError: the answer is an error, or does not arrive in time.
         """
         if timeout_s >= 0 and lib.flux_future_wait_for(self._future, timeout_s) < 0:
             raise RpcError(errno.ETIMEDOUT, self._topic, "no answer in time")
@@ -80,8 +80,8 @@ class Handle:
     """A connection to the Flux instance."""
 
     def __init__(self, uri: str | None = None) -> None:
-        """Connect to the instance that we are in, or that of an address ("/": the
-        one at the root of all). Raises OSError without an instance."""
+        """Connect to the enclosing instance, or to the one at `uri` ("/": the root
+        instance). Raises OSError without an instance."""
         self._handle = lib.flux_open(ffi.NULL if uri is None else uri.encode(), 0)
         if self._handle == ffi.NULL:
             raise ConnectionError(
@@ -110,12 +110,12 @@ class Handle:
 
 
 def system_uri() -> str:
-    """In an instance that is a job and has no rabbits of its own: the address of the
-    system instance, at the root of all. Elsewhere "". Raises OSError."""
+    """The address of the system instance at the root if the enclosing instance is a
+    job without the module dws, else "". Raises OSError."""
     try:
         here = Handle()
     except OSError:
-        return ""  # whoever needs one says so
+        return ""  # a command that needs an instance reports the error
     if not here.attribute("parent-uri"):
         return ""
     try:
@@ -129,7 +129,7 @@ def jobid(text: str) -> int:
     """A job id in any of its forms.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a job id.
     """
     number = ffi.new("flux_jobid_t[1]")
     if lib.flux_job_id_parse(text.encode(), number) < 0:
@@ -146,18 +146,18 @@ def f58(number: int) -> str:
 
 
 def status(handle: Handle) -> Object:
-    """How everything is (dws.status in doc/protocol.md)."""
+    """The state of the installation (dws.status in doc/protocol.md)."""
     return handle.call(names.TOPIC_STATUS)
 
 
 def job_list(handle: Handle, number: int) -> Object:
-    """The job as flux jobs has it. Raises RpcError (ENOENT) without it."""
+    """A job of job-list. Raises RpcError, with ENOENT for an unknown job."""
     answer = handle.call("job-list.list-id", {"id": number, "attrs": ["all"]})
     return dict(answer["job"])
 
 
 def job_list_or_none(handle: Handle, number: int) -> Object | None:
-    """The same; None while job-list does not know the job yet."""
+    """A job of job-list; None while job-list does not know it yet. Raises RpcError."""
     try:
         return job_list(handle, number)
     except RpcError as exc:
@@ -169,10 +169,10 @@ def job_list_or_none(handle: Handle, number: int) -> Object | None:
 def finished_jobs(
     handle: Handle, count: int, user: int | None, since: float = 0.0
 ) -> list[Object]:
-    """The latest jobs that are over and have used rabbits, latest first.
+    """The latest ended jobs that used rabbits, latest first.
 
     Args:
-        count: look at so many finished jobs, 0: at all.
+        count: the number of ended jobs to search, 0: all.
         user: only those of this user id.
         since: only those that ended after this time (s since the epoch).
     """
@@ -192,13 +192,13 @@ def finished_jobs(
 
 
 def uses_rabbits(job: Object) -> bool:
-    """Whether a job of job-list has had a workflow: its memo tells."""
+    """Whether a job of job-list had a workflow, by its memo."""
     user = (job.get("annotations") or {}).get("user") or {}
     return bool(user.get(names.KEY_WORKFLOW) or user.get("rabbits"))
 
 
 class Lookup:
-    """Keys of jobs in the KVS, asked for all at once."""
+    """Reads keys of jobs in the KVS by concurrent requests."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -215,13 +215,13 @@ class Lookup:
             self._pending[number, key] = self._handle.rpc("job-info.lookup", request)
 
     def ask_together(self, number: int, *keys: str) -> None:
-        """Ask for keys of a job that most jobs have all of, in one request."""
+        """Ask in one request for keys of which most jobs have all."""
         request = {"id": number, "keys": keys, "flags": 0}
         self._together[number] = (keys, self._handle.rpc("job-info.lookup", request))
 
     def _part(self, number: int) -> None:
-        """Take apart what was asked for together. Without one of the keys there is
-        none of them in the answer: ask for each."""
+        """Split the answer to ask_together(). If the job lacks one of the keys the
+        answer is ENOENT: then ask for each key alone."""
         keys, pending = self._together.pop(number)
         try:
             answer = pending.get()
@@ -234,10 +234,10 @@ class Lookup:
             self._found[number, key] = str(answer[key])
 
     def get(self, number: int, key: str) -> str | None:
-        """The text of a key that was asked for; None if it is not there.
+        """The text of a requested key; None if the job lacks it.
 
         Raises:
-            RpcError: the job is not there, or somebody else's.
+            RpcError: the job is unknown, or another user's.
         """
         if number in self._together:
             self._part(number)

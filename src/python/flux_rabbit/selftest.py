@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-# graphcheck, nodecheck and rootcheck put their checks on the list.
+# Importing graphcheck, nodecheck and rootcheck registers their checks.
 from flux_rabbit import (  # noqa: F401
     checks,
     cli,
@@ -30,7 +30,7 @@ from flux_rabbit.units import duration
 
 Object = dict[str, Any]
 
-# Least there is, so that it fits on a full rabbit.
+# The least capacity, so that the job fits on a full rabbit.
 CAPACITY = "1GiB"
 # Fails unless the job was told where its file system is, and it is there.
 TASK = 'test -n "$DW_JOB_selftest" || exit 78; test -e "$DW_JOB_selftest" || exit 79'
@@ -109,7 +109,7 @@ class Jobs:
                 del running[kind]
                 yield verdict
         finally:
-            # Somebody has had enough of waiting.
+            # The user interrupts the test: cancel the jobs that still run.
             for job in running.values():
                 if not isinstance(job, Verdict):
                     self._cancel(job)
@@ -119,14 +119,14 @@ class Jobs:
         try:
             self._handle.call("job-manager.raise", request)
         except rpc.RpcError:
-            pass  # it has ended by itself
+            pass  # the job has ended by itself
 
     def _wait(self, kind: str, number: int) -> Verdict:
         name = f"{kind} job"
         while True:
             job = rpc.job_list_or_none(self._handle, number)
             if job and job.get("t_inactive"):
-                # Its last events reach the eventlog a little later.
+                # The job's last events reach the eventlog a little later.
                 line = timeline.fetch(self._handle, [number])[0]
                 if not line.active:
                     return self._over(name, number, job, line)
@@ -135,7 +135,7 @@ class Jobs:
             time.sleep(POLL_S)
 
     def _late(self, name: str, number: int) -> Verdict:
-        """Say where it hangs, and end it."""
+        """The verdict on a job at its time limit; cancels it."""
         active = rpc.active_job(self._handle, number)
         where = "the queue"
         what = "resources: has the scheduler a node with a rabbit that is ready?"
@@ -201,7 +201,7 @@ def _verdicts(args: argparse.Namespace) -> Iterator[Verdict]:
 
 
 def line_of(verdict: Verdict) -> list[Line]:
-    """A line, and what to do about it."""
+    """The line of a verdict, with its remedy below."""
     mark, style = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}[
         verdict.good
     ]

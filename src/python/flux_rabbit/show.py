@@ -22,13 +22,13 @@ from flux_rabbit.units import Size, duration
 
 Object = dict[str, Any]
 
-# What a job waits for with these dependencies (see flux-jobtap-dws(1)).
+# Texts for the dependencies on the data of other jobs (flux-jobtap-dws(1)).
 DATA_WAITS = {
     "dws-in": "the data of {} to be staged in",
     "dws-out": "the data of {} to be staged out",
 }
 
-# Rabbits that --why tells of on the screen.
+# Rabbits that --why lists on the screen.
 MOST_PLACES = 20
 RECORDS = ("jobspec", names.KEY_WORKFLOW, names.KEY_MOVEMENTS)
 RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timed out"}
@@ -61,7 +61,7 @@ def _directives(jobspec: Object) -> list[str]:
 
 
 def _ended_by(status: int | None) -> str:
-    """How its tasks have ended, by what wait(2) says; "" if they were successful."""
+    """The end of a job's tasks by their wait(2) status; "" for success."""
     if not status:
         return ""
     if os.WIFSIGNALED(status):
@@ -87,10 +87,10 @@ def _failed_copies(movements: list[Object]) -> list[str]:
 
 
 class Report:
-    """What is known about a job."""
+    """The facts about a job, from the module, job-list and the KVS."""
 
     def __init__(self, handle: rpc.Handle, number: int) -> None:
-        """Ask for it. Raises RpcError or FileNotFoundError without the job."""
+        """Request all facts. Raises RpcError, or FileNotFoundError for no such job."""
         lookup = rpc.Lookup(handle)
         lookup.ask(number, "eventlog", *RECORDS)
         self.line: Timeline = timeline.fetch(handle, [number])[0]
@@ -98,7 +98,7 @@ class Report:
         read = {key: json.loads(text) for key, text in records.items() if text}
         self.given = timeline.given(lookup.get(number, "eventlog") or "")
         self.job = rpc.job_list(handle, number)
-        # Also one that is over: its data may still be on the way.
+        # Ask for an ended job, too: its data may still be staged out.
         self.active = rpc.active_job(handle, number)
         queued = self.active and state_of(self.active) == "queued"
         self.pending = pending.explain(handle, self.job) if queued else None
@@ -117,7 +117,7 @@ class Report:
         if current.get("trouble") and current["message"]:
             self.errors.append(str(current["message"]))
         self.errors += _failed_copies(movements)
-        # One fault is often told in several places. What a user has raised hides none.
+        # Drop duplicates of a fault, but never for the text of a user's exception.
         theirs = {mark.text for mark in self.line.marks if not mark.ours}
         self.errors = [
             text
@@ -131,7 +131,7 @@ class Report:
         return str((self.active or {}).get("rabbits") or user.get("rabbits") or "")
 
     def where(self) -> str:
-        """One clause on where the job is."""
+        """A clause with the state or the result of the job."""
         if not self.line.active:
             took = duration(self.line.end - self.line.begin)
             how = RESULTS.get(self.job.get("result", 0), "ended")
@@ -166,7 +166,7 @@ class Report:
         }
 
     def waiting(self) -> str:
-        """What an active job waits for: first the data of other jobs."""
+        """The condition that an active job waits for: first the data of other jobs."""
         waits = []
         for dependency in self.job.get("dependencies") or []:
             scheme, _, job = str(dependency).partition(":")
@@ -179,13 +179,13 @@ class Report:
         return waits_for(self.active) if self.active else ""
 
     def variables(self) -> dict[str, str]:
-        """What the job was given to find its file systems."""
-        # The record of an active job can be older than what it was given.
+        """The job's environment variables with the paths of its file systems."""
+        # The workflow record of an active job can be older than its variables.
         env = {**((self.workflow.get("status") or {}).get("env") or {}), **self.given}
         return timeline.paths(env)
 
     def screen(self, width: int, why: bool) -> list[Line]:
-        """What is shown."""
+        """The report as lines of `width`; `why` adds the reasons for waiting."""
         user = cli.user_name(self.job["userid"])
         lines: list[Line] = [
             [
@@ -237,7 +237,7 @@ class Report:
 
 
 def shortened(places: list[str]) -> list[str]:
-    """What a screen shows of so many: those come first that have most for the job."""
+    """The first places, which fit the job best, and the number of the rest."""
     more = len(places) - MOST_PLACES
     if more <= 0:
         return places
@@ -249,8 +249,8 @@ def _row(label: str, text: str) -> Line:
 
 
 def _purged(number: int, active: Object) -> list[Line]:
-    """What is left of a job that Flux has purged: its storage, which the module knows.
-    Its data may still be copied out (rabbit.stage_out_retry)."""
+    """The storage of a job that Flux has purged, by the module dws. Its data may still
+    be staged out (rabbit.stage_out_retry)."""
     state = state_of(active)
     user = cli.user_name(active["userid"])
     text = f"is over, and Flux has purged it; its storage is in {state}"

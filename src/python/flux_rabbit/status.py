@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # flux rabbit status.
-"""How everything is."""
+"""The state of the installation on one screen."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from flux_rabbit.units import Size, duration, percent
 
 Object = dict[str, Any]
 
-# A state that lasts longer than this deserves a word.
+# A workflow that is longer in one state is shown as stuck.
 LONG_S = 60.0
 BAR = 30
-# So that the figures beside it are on the same line at 80 columns.
+# Leaves room at 80 columns for the figures beside the bar.
 BAR_SPACE = 20
 GROUPS = {
     "ready": ("Ready",),
@@ -44,7 +44,7 @@ def configure(
 
 
 def health(status: Object) -> tuple[bool, str]:
-    """Whether the way to Kubernetes works, and how it is."""
+    """Whether plugin, agent and API server work, and a text on their state."""
     agent = status["agent"]
     if not status["synced"]:
         return False, "the jobtap plugin does not answer: is dws-jobtap.so loaded?"
@@ -62,7 +62,7 @@ def health(status: Object) -> tuple[bool, str]:
 
 
 def groups(states: dict[str, int]) -> dict[str, int]:
-    """Rabbits as people count them."""
+    """The number of rabbits in each of GROUPS."""
     return {
         name: sum(states.get(word, 0) for word in words)
         for name, words in GROUPS.items()
@@ -70,8 +70,8 @@ def groups(states: dict[str, int]) -> dict[str, int]:
 
 
 def bar(parts: list[tuple[float, str]], whole: float, width: int) -> Line:
-    """Parts of a whole side by side, told apart without colour, too; what is more
-    than nothing is seen."""
+    """A bar of the parts of a whole, distinct without colour, too. A part above 0 has
+    at least one cell."""
     line: Line = []
     left = width
     for (part, style), glyph in zip(parts, "█▒"):
@@ -84,7 +84,7 @@ def bar(parts: list[tuple[float, str]], whole: float, width: int) -> Line:
 
 
 def screen(status: Object) -> list[Line]:
-    """What is shown."""
+    """The status as lines for a terminal."""
     good, text = health(status)
     lines: list[Line] = [
         [("Kubernetes  ", "dim"), ("● ", "good" if good else "bad"), (text, "")]

@@ -27,7 +27,7 @@ def submit(
     Raises:
         OSError, ValueError, SyntaxError: it was refused.
     """
-    # Here, as it takes longer to import than most of what does without it.
+    # Import late: most commands submit no job, and these imports are slow.
     import flux
     import flux.job
     from flux.job.Jobspec import MiniConstraintParser

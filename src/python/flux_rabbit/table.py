@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Tables in flux's own --format style. Rows come in pages and are printed as
-# they come, unless the format needs to see all of them.
+# Tables with Flux's --format options. Rows arrive in pages and are printed at once,
+# unless the format depends on all of them.
 """Tables."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from flux_rabbit import term
 
 Row = SimpleNamespace
-# Fields that are left out when empty or widened, and rows that are sorted.
+# Formats with collapsible or widened fields, or a sort order, depend on all rows.
 _NEEDS_ALL = re.compile(r"(\?\+?|\+\??):\{|^sort:")
 
 
@@ -39,11 +39,11 @@ class JobId(int):
 
 @dataclass(frozen=True)
 class Table:
-    """What can be shown.
+    """The columns and formats of a table.
 
     Attributes:
-        columns: (heading, what it is of an object) by field; None for a part of another
-            field, such as "id.f58".
+        columns: (heading, function of an object) by field; the function is None for a
+            part of another field, such as "id.f58".
         formats: (description, format) by name; there is a "default".
     """
 
@@ -56,14 +56,14 @@ class Table:
         return {field: heading for field, (heading, _) in self.columns.items()}
 
     def row(self, obj: Any) -> Row:
-        """All fields of an object."""
+        """The fields of an object."""
         return Row(
             **{field: get(obj) for field, (_, get) in self.columns.items() if get}
         )
 
 
 def optional(key: str, default: Any = "") -> Callable[[dict[str, Any]], Any]:
-    """A column of what an object may lack."""
+    """A column of a key that an object may lack."""
     return lambda obj: obj.get(key, default)
 
 
@@ -86,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _format(table: Table, args: argparse.Namespace) -> Any:
-    # Here, as it takes longer to import than most of what does without it.
+    # Import late: most commands print no table, and this import is slow.
     from flux.util import OutputFormat, UtilConfig
 
     class Config(UtilConfig):  # type: ignore[misc]
@@ -116,9 +116,9 @@ def _format(table: Table, args: argparse.Namespace) -> Any:
 
 
 def _row_format(form: Any) -> Callable[[Row], str]:
-    """What form.format() makes of a row, with the format read once and not for each
-    row, and without flux's formatter where Python's does the same: four fifths of what
-    ten thousand rows cost. Texts are cleaned."""
+    """A faster form.format(): parses the format once and not for each row, and avoids
+    Flux's formatter where Python's is equivalent. Without it ten thousand rows would
+    take five times as long. Texts are cleaned."""
     formatter = form.formatter()
     parts = [
         (text, field and attrgetter(field.removeprefix("0.")), conv or None, spec)
@@ -164,8 +164,8 @@ def show(
 
     Args:
         style: what to print before and after a row.
-        nothing: what to say in place of a table without rows.
-        cut: cut off what a terminal has no room for: another command tells it.
+        nothing: the text in place of a table without rows.
+        cut: truncate lines to the terminal: another command prints the rest.
     """
     form = _format(table, args)
     columns = term.size(sys.stdout)[0] if cut and sys.stdout.isatty() else 0
@@ -197,7 +197,7 @@ def show(
 
 
 def stream_json(key: str, pages: Iterator[list[Any]]) -> None:
-    """{KEY: [...]}, written as it comes."""
+    """Print {KEY: [...]} page by page."""
     separator = ""
     print(json.dumps({key: []})[:-2], end="")
     for page in pages:

@@ -48,8 +48,8 @@ STYLES = {
 
 
 def use_colour(stream: IO[str], when: str = "auto") -> bool:
-    """Whether to colour what goes there: only a terminal is coloured unless
-    asked for, and NO_COLOR (no-color.org) is respected."""
+    """Whether to colour the output: by default only on a terminal, and without
+    NO_COLOR (no-color.org)."""
     if when != "auto":
         return when == "always"
     return (
@@ -60,7 +60,7 @@ def use_colour(stream: IO[str], when: str = "auto") -> bool:
 
 
 def moves(stream: IO[str]) -> bool:
-    """Whether it is a terminal where what is there can be drawn anew."""
+    """Whether the stream is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -103,8 +103,8 @@ def _part(line: Line, begin: int, end: int) -> Line:
 
 
 def fold(line: Line, width: int) -> list[Line]:
-    """A line in as many as it takes, broken between words where there are any. What
-    follows stands below the text behind the first part of the line, its label."""
+    """Wrap a line, between words if possible. Continuation lines are indented by the
+    first part of the line, its label."""
     text = "".join(text for text, _ in line)
     label = len(line[0][0]) if len(line) > 1 else 2
     if label > width // 2:
@@ -137,8 +137,8 @@ def ansi(line: Line, colour: bool = True) -> str:
 
 
 def show(lines: list[Line], colour: bool, stream: IO[str] | None = None) -> None:
-    """Print lines. On a terminal one that is too long is folded; elsewhere a program
-    may look for what it says."""
+    """Print lines. Fold long ones on a terminal only: elsewhere a program may search
+    for their text."""
     stream = stream or sys.stdout
     if stream.isatty():
         columns = size(stream)[0]

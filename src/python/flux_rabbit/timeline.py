@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Where a job's time went: Flux's phases from the job's eventlog, and beside
-# them the states of its workflow, from what the KVS keeps of a job.
+# The time of a job in Flux's phases, from its eventlog, and in the states of its
+# workflow, from records in the job's KVS directory.
 """The timeline of a job."""
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class Mark:
 
     when: float
     text: str
-    # Of Flux and flux-dws, not of a user who does not own the instance.
+    # Raised by Flux or flux-dws, not by a user.
     ours: bool = True
 
 
 @dataclass
 class Timeline:
-    """All of a job. `end` is when it was over, or now."""
+    """The spans and exceptions of a job. `end` is the end of the job, or now."""
 
     number: int
     begin: float
@@ -105,14 +105,14 @@ class Timeline:
 
 
 class Events:
-    """When which events of an eventlog were."""
+    """The events of an eventlog, and their times (s since the epoch)."""
 
     def __init__(self, text: str) -> None:
         """Read the lines of an eventlog (RFC 18)."""
         self._events = [json.loads(line) for line in text.splitlines() if line]
 
     def all(self, name: str, **context: Any) -> list[Object]:
-        """Those of this name whose context has these values."""
+        """The events of this name whose context has these values."""
         return [
             event
             for event in self._events
@@ -123,17 +123,17 @@ class Events:
         ]
 
     def when(self, name: str, **context: Any) -> float | None:
-        """The time of the first one."""
+        """The time of the first such event, None without one."""
         found = self.all(name, **context)
         return float(found[0]["timestamp"]) if found else None
 
     def fatal(self) -> float | None:
-        """The time of the first exception that ends the job."""
+        """The time of the first fatal exception, None without one."""
         return self.when("exception", severity=0)
 
     def success(self) -> bool:
-        """Whether its tasks have ended well, and nothing ended them before. The
-        eventlog says so as soon as the job is over, job-list a little later."""
+        """Whether the job's tasks succeeded without an earlier fatal exception. The
+        eventlog has the result at once, job-list a little later."""
         finish = self.all("finish", status=0)
         fatal = self.fatal()
         return bool(finish) and (fatal is None or fatal > finish[0]["timestamp"])
@@ -148,13 +148,13 @@ class Events:
 
 
 def given(eventlog: str) -> Object:
-    """The variables that a job was given when it started, {} before."""
+    """The environment variables that flux-dws set for a job, {} before its start."""
     found = Events(eventlog).all(names.ENVIRONMENT)
     return dict(found[-1]["context"].get("variables") or {}) if found else {}
 
 
 def paths(variables: Object) -> dict[str, str]:
-    """Those of them that say where file systems are."""
+    """The variables with paths of file systems."""
     return {
         name: str(value)
         for name, value in sorted(variables.items())
@@ -163,7 +163,7 @@ def paths(variables: Object) -> dict[str, str]:
 
 
 def _phases(events: Events) -> list[Span]:
-    """What Flux did, one phase after the other."""
+    """The phases of a job in Flux, in order."""
     ends = [events.when("finish"), events.fatal()]
     over = min((t for t in ends if t is not None), default=None)
     starts = {
@@ -199,7 +199,7 @@ def _time(text: str) -> float | None:
 
 
 def completed(workflow: Object | None) -> dict[str, float]:
-    """When which states were done, as the drivers of a Workflow object say."""
+    """The times at which states were completed, by the drivers of a workflow."""
     result: dict[str, float] = {}
     status = (workflow or {}).get("status") or {}
     for driver in status.get("drivers") or []:
@@ -217,8 +217,8 @@ def _chain(
     first: float,
     last: float,
 ) -> list[Span]:
-    """States that follow each other between two moments. Where it is not
-    known when a state was done, it followed at once on the one before."""
+    """Consecutive states between two moments. A state without a known end is assumed to
+    begin when the state before it ended."""
     spans = []
     cursor = first
     for name in names:
@@ -239,7 +239,7 @@ def _states(
     done: dict[str, float],
     now: float,
 ) -> list[Span]:
-    """What the workflow did, as far as it is over."""
+    """The states of the workflow that have ended."""
     spans = []
     begin = events.when("dependency-add", description=names.DEPENDENCY)
     if begin is not None:
@@ -260,12 +260,12 @@ def _states(
         after = _chain(("PostRun", "DataOut"), durations, done, begin, limit)
         spans += after
         if end is not None:
-            # Its last step is what lets the epilog go.
+            # The epilog ends with Teardown.
             length = durations.get("Teardown")
             start = after[-1].end if after else None
             if length is not None:
                 start = max(end - length, start or begin)
-            # Without its time it is still to come: nodes were given back before.
+            # No timing: the nodes were released before, and Teardown is still to come.
             if length is not None or not after:
                 spans.append(Span("rabbit", "Teardown", start or begin, end))
     return spans
@@ -280,15 +280,15 @@ def build(
     now: float | None = None,
     owner: str = "",
 ) -> Timeline:
-    """Put a timeline together.
+    """Build the timeline of a job.
 
     Args:
-        eventlog: the job's.
-        timings: the rabbit_<state>_timing records by state, as they are.
+        eventlog: the eventlog of the job.
+        timings: the raw rabbit_<state>_timing records, by state.
         workflow: the rabbit_workflow record, or None.
-        active: what dws.status says about the job, None if it is not active.
-        now: the end of what is not over (default: now, by the clock of the leader
-            where `active` tells that).
+        active: the job in dws.status, None if it is not active.
+        now: the end of unfinished spans (default: now, by the leader's clock if
+            `active` has it).
         owner: user id of the owner of the instance.
     """
     told = (active or {}).get("workflow") or {}
@@ -333,9 +333,9 @@ def build(
 
 
 def raised_by(exception: Object, owner: str) -> int | None:
-    """The user who has raised an exception with a type and a text of his own choice;
-    None of one by Flux or flux-dws, which run as the owner of the instance, unless it
-    is of a type that only people raise."""
+    """The user who raised an exception with a type and a text of his own choice. None
+    for an exception by Flux or flux-dws, which run as the instance owner, unless only
+    people raise its type."""
     userid = exception["context"].get("userid")
     if not owner or userid is None:
         return None
@@ -358,7 +358,7 @@ def fetch(handle: rpc.Handle, numbers: Iterable[int]) -> list[Timeline]:
     """Timelines of jobs, in that order.
 
     Raises:
-        RpcError: a job is not there, or somebody else's.
+        RpcError: a job is unknown, or another user's.
     """
     numbers = list(numbers)
     lookup = rpc.Lookup(handle)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# flux rabbit top: a screen that is drawn anew at an interval, and the keys that
-# change what is on it. What a screen shows depends on the Model alone.
+# flux rabbit top: a screen that is redrawn at an interval, and the keys that change it.
+# screen() depends on the Model alone, so tests need no terminal.
 """Live view."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ KEYS = (
 )
 MARK = "▶"  # before the job that the keys are about
 BLOCK = "■"
-# The same by how full or how bad, from heat0 on.
+# Blocks without colour, from heat0 (empty) to heat5 (full, or broken).
 BLOCKS = "·▁▃▅▆█"
 HEALTH = {"Ready": "heat1", "Disabled": "heat3", "Drained": "heat3"}
 EVENTS_KEPT = 200
@@ -95,7 +95,7 @@ def configure(
 
 @dataclass
 class Model:
-    """What is known, and how it is to be shown."""
+    """The facts from the module, and the settings of the view."""
 
     status: Object = field(default_factory=dict)
     rabbits: list[Object] = field(default_factory=list)
@@ -113,14 +113,14 @@ class Model:
     map: str = "use"
     paused: bool = False
     scroll: int = 0
-    chooses: bool = False  # whether there are keys that are about a job
-    row: int = 0  # of that job, and its id
+    chooses: bool = False  # whether keys act on a selected job
+    row: int = 0  # of the selected job, and its id
     selected: int | None = None
     mine: bool = False
-    opened: int | None = None  # the job that is shown in place of all, and what of it
+    opened: int | None = None  # the job shown in place of the list, and its page
     page: list[Line] = field(default_factory=list)
-    asks: Object | None = None  # the job that is canceled if the answer is y
-    cancels: int | None = None  # the one that is to be
+    asks: Object | None = None  # the job to cancel if the user confirms
+    cancels: int | None = None  # the job that the user has confirmed to cancel
     note: str = ""
     interval: float = 2.0
     error: str = ""
@@ -130,7 +130,7 @@ class Model:
     def update(
         self, now: float, state: Object, rabbits: list[Object], jobs: list[Object]
     ) -> None:
-        """Take in what is so now, and note what has changed."""
+        """Replace the facts by those of `now`, and record the changes."""
         first = self.looks == 0
         self.looks += 1
         before = {job["id"]: job for job in self.jobs}
@@ -183,7 +183,7 @@ class Model:
         return jobs
 
     def choose(self, jobs: list[Object], room: int) -> None:
-        """Keep the chosen job in view. If it is gone, choose the one in its place."""
+        """Keep the selected job in view. If it is gone, select its successor."""
         ids = [job["id"] for job in jobs]
         if self.selected in ids:
             self.row = ids.index(self.selected)
@@ -192,14 +192,14 @@ class Model:
         self.scroll = max(min(self.scroll, self.row), self.row - room + 1)
 
     def move(self, step: int) -> None:
-        """Go down or up, in the jobs or in what is shown of one."""
+        """Move down or up, in the list of jobs or in the page of one."""
         if self.page:
             self.scroll = max(0, min(self.scroll + step, len(self.page) - 1))
             return
         self.row, self.selected = max(0, self.row + step), None
 
     def key(self, key: str) -> bool:
-        """Do what a key says; False to quit."""
+        """Handle a key; False to quit."""
         self.note = ""
         if self.typing:
             self._type(key)
@@ -262,7 +262,7 @@ def _next(words: tuple[str, ...], word: str) -> str:
     return words[(words.index(word) + 1) % len(words)]
 
 
-# What the screen shows
+# Lines of the screen
 
 
 def screen(model: Model, width: int, height: int) -> list[Line]:
@@ -324,7 +324,7 @@ def _counts(model: Model, width: int) -> list[Line]:
 
 
 def _block(model: Model, style: str) -> str:
-    """How a rabbit is drawn: without colour its shape tells."""
+    """The block of a rabbit; without colour its shape shows the heat."""
     return BLOCKS[int(style[-1])] if model.plain else BLOCK
 
 
@@ -334,7 +334,7 @@ def _heat(model: Model, rabbit: Object) -> str:
     if not rabbit["capacity"]:
         return "heat0"
     part = 1 - rabbit["free"] / rabbit["capacity"]
-    # Anything at all is seen; the last step is for what is nearly full.
+    # Any use is at least heat1; heat5 is for nearly full rabbits.
     return "heat" + str(0 if part <= 0 else min(5, 1 + math.floor(part * 4.4)))
 
 
@@ -364,11 +364,10 @@ def _map(model: Model, width: int, rows: int) -> list[Line]:
                 line.append((f"{word or f'{100 * used:.0f}%':<5}", "dim"))
             lines.append(line)
         return lines
-    # Shares of the map, so that a row is a row on the floor as far as it goes.
+    # Full rows in the order of names, which is mostly the order on the floor.
     cell = 2 if len(model.rabbits) <= width // 2 * rows else 1
     across = width // cell
-    # Where there is no room for all of them a block stands for neighbours, and
-    # shows the worst of them.
+    # Without room for a block each, a block shows the worst of several neighbours.
     each = math.ceil(len(model.rabbits) / (across * rows))
     styles = [_heat(model, rabbit) for rabbit in model.rabbits]
     styles = [max(styles[at : at + each]) for at in range(0, len(styles), each)]
@@ -416,7 +415,7 @@ def _queue(model: Model, room: int) -> list[Line]:
 
 
 def _cut(text: str, width: int) -> str:
-    """Marked with a plus if it is cut, as in flux jobs."""
+    """The text cut to `width`, with a plus at the end as in flux jobs."""
     return text if len(text) <= width else f"{text[: width - 1]}+"
 
 
@@ -450,8 +449,8 @@ def _foot(model: Model, width: int) -> Line:
 
 
 def _question(job: Object) -> str:
-    """What is asked before a job is canceled. In its epilog that skips what is still to
-    be copied out."""
+    """The question before a job is canceled. To cancel it in its epilog skips the rest
+    of stage-out, so name the data."""
     left = hurry.lost(job) if job["phase"] == "epilog" else []
     lost = f"; not copied out then: {', '.join(left)}" if left else ""
     return f"Cancel {rpc.f58(job['id'])}, in {state_of(job)}? y/n{lost}"
@@ -460,17 +459,17 @@ def _question(job: Object) -> str:
 # The terminal
 
 
-# Of so many queued jobs a screen says why they have no nodes yet.
+# Queued jobs for which a screen explains why they have no nodes yet.
 MOST_REASONS = 30
 
 
 def look(
     handle: rpc.Handle, model: Model, early: Callable[[], None] | None = None
 ) -> None:
-    """Ask how things are.
+    """Update the model from the module.
 
     Args:
-        early: called at the first time, when all but the jobs is known.
+        early: called the first time before the jobs are read, which takes longest.
     """
     try:
         state = rpc.status(handle)
@@ -487,7 +486,7 @@ def look(
 
 
 def _obey(handle: rpc.Handle, model: Model, width: int) -> None:
-    """Do what the keys ask of Flux: show a job, cancel one."""
+    """Carry out the keys that need Flux: show a job, cancel one."""
     if model.cancels is not None:
         number, model.cancels = model.cancels, None
         try:
@@ -507,7 +506,7 @@ def _obey(handle: rpc.Handle, model: Model, width: int) -> None:
 
 @contextmanager
 def _raw_terminal() -> Iterator[None]:
-    """Keys one by one, on a screen of our own."""
+    """Unbuffered keys and the alternate screen; restores the terminal at the end."""
     import termios
     import tty
 
@@ -527,12 +526,12 @@ _KEY = re.compile(r"\x1b\[[0-9;]*[~A-Za-z]|.", re.DOTALL)
 
 
 def _keys(timeout_s: float) -> list[str]:
-    """What was typed until then."""
+    """The keys typed before the timeout."""
     ready, _, _ = select.select([sys.stdin], [], [], max(0.0, timeout_s))
     if not ready:
         return []
     data = os.read(sys.stdin.fileno(), 1024).decode("utf-8", errors="replace")
-    # The end of input is like asking to quit.
+    # End of input quits.
     return _KEY.findall(data) if data else ["q"]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Bytes and seconds as people read them, and back from what Go writes.
+# Formats bytes and seconds for people, and parses durations that Go programs write.
 """Units."""
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Seconds(float):
 
 
 def date(seconds: float) -> str:
-    """A time, in seconds since the epoch, as that of this place."""
+    """A time (s since the epoch) as local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
@@ -69,7 +69,7 @@ def duration(seconds: float) -> str:
 
 
 def go_duration(text: str) -> float | None:
-    """Seconds of a Go duration such as "2m3.5s"; None if it is none."""
+    """Seconds of a Go duration such as "2m3.5s"; None for any other text."""
     total = 0.0
     position = 0
     for match in _GO_PART.finditer(text):

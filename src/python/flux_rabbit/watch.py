@@ -48,7 +48,7 @@ def configure(
 
 
 def progress(text: str) -> float | None:
-    """How far a state has got, from 0 to 1, if its text tells."""
+    """The progress of a state from 0 to 1, None if its text has no figures."""
     match = _PARTS.search(text)
     if not match:
         return None
@@ -71,7 +71,7 @@ def screen(
         span = spans.get(name)
         label = "the job runs" if name == "run" else name
         if span is None and line.active and i < reached:
-            # Its time is not in the KVS yet.
+            # The state has ended, but its timing is not in the KVS yet.
             lines.append([("  ✓ ", "good"), (label, "")])
             continue
         if span is None:
@@ -88,14 +88,14 @@ def screen(
         row += [*_bar(progress(text), name, tick), (f" {text}", "")]
         lines.append(term.fit(row, width))
     for mark in line.marks:
-        # Not cut off: what comes last in these texts says whose fault it is.
+        # Do not truncate: the end of such a text names the cause.
         lines += term.fold([("  ! ", "bad"), (mark.text, "bad")], width)
     return lines
 
 
 def _bar(part: float | None, style: str, tick: int, width: int = 20) -> Line:
     if part is None:
-        # No end in sight: something that moves.
+        # Unknown progress: draw a moving bar.
         at = tick % (width - 3)
         return [(" " * at, ""), ("━━━━", style), (" " * (width - 4 - at), "")]
     full = round(part * width)
@@ -103,14 +103,14 @@ def _bar(part: float | None, style: str, tick: int, width: int = 20) -> Line:
 
 
 class Printer:
-    """For what is not a terminal: a line for each thing that is over."""
+    """Output without a terminal: a line for each ended state."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def show(self, line: Timeline) -> None:
-        """Print what is over. A state whose time is not in the KVS yet holds back
-        those after it, as long as the job is active."""
+        """Print states that have ended, in order: while the job is active, a state
+        whose timing is not in the KVS yet delays later ones."""
         spans = {span.name: span for span in line.spans}
         for name in (*BEFORE, "run", *AFTER):
             span = spans.get(name)
@@ -136,7 +136,7 @@ def _json(line: Timeline, active: Object | None) -> None:
 
 
 def follow(handle: rpc.Handle, number: int, args: argparse.Namespace) -> int:
-    """Show how a job gets on until it is over. Returns the exit status."""
+    """Show the progress of a job until it ends. Returns the exit status."""
     live = term.moves(sys.stdout) and not args.json
     colour = cli.colour(args)
     printer = Printer()
@@ -146,7 +146,7 @@ def follow(handle: rpc.Handle, number: int, args: argparse.Namespace) -> int:
         active = rpc.active_job(handle, number) if line.active else None
         if live:
             lines = screen(line, active, term.size(sys.stdout)[0] - 1, tick)
-            # Over the picture before this one.
+            # Overwrite the previous screen.
             up = f"\033[{height}A" if height else ""
             body = "".join(f"{term.ansi(row, colour)}\033[K\n" for row in lines)
             sys.stdout.write(f"{up}{body}")
