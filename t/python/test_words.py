@@ -28,7 +28,7 @@ COMMENTS = {
     "src/modules/dws": 18,
     "src/modules/dws-jobtap": 1,
     "src/modules/sched-rabbit": 16,
-    "src/python/flux_k8s": 13,
+    "src/python/flux_k8s": 1,
     "src/python/flux_rabbit": 1,
     "src/sim": 10,
     "t": 13,

@@ -1,10 +1,10 @@
-# The agent's reactor side: attaches to the broker module, has its commands carried
-# out, and reports what comes of them and what watches find.
+# The agent's reactor side: attaches to the broker module, queues its commands, and
+# reports their results and the changes that watches see. main.py runs it.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The agent between dws.so and Kubernetes (doc/protocol.md).
 
-All happens in the reactor's thread: what waits for Kubernetes is a coroutine
-(flux_k8s.loop). Nothing is kept that a new attachment would need: it starts with a
+The agent has one thread, the reactor's: requests to Kubernetes are coroutines
+(flux_k8s.loop). A new attachment needs no state of the old one, as it starts with a
 full snapshot.
 """
 
@@ -51,7 +51,7 @@ LOGGER = logging.getLogger(__name__)
 # The module chooses the newest version that both speak (doc/protocol.md).
 PROTOCOL_NEWEST = 2
 PROTOCOL_OLDEST = 2
-# systemd must not start an agent again that another has taken over from.
+# Tells systemd not to restart an agent that another agent has replaced.
 EXIT_REPLACED = 3
 REPORT_TYPES = {
     "workflows": "workflow",
@@ -59,45 +59,44 @@ REPORT_TYPES = {
     "persistentstorageinstances": "persistent",
     "servers": "servers",
 }
-# A request takes the module's time in proportion: enough to share what each
-# costs among many reports, little enough to answer others in between. The next
-# ones are made while it works on the first, of so many reports at least: while
-# they wait, those of the same object become one.
+# The size of a request to the module balances the cost per request against the time
+# for which one request blocks the module. Further requests are sent while the module
+# works on the first, with at least REPORTS_PER_RPC reports: reports of the same object
+# merge while they wait.
 BYTES_PER_RPC = 16 << 10
 RPCS_UNDER_WAY = 3
 REPORTS_PER_RPC = 16
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
 STATS_INTERVAL_S = 2.0
-# A kubeconfig that cannot be used is read again after so many times what that took.
+# Retry an unusable kubeconfig after this multiple of the time that reading it took.
 KUBE_RETRY_PART = 20
 ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
-# An API server that loses what it has shown time and again is followed with pauses
-# that grow up to this.
+# Cap on the pause between attachments while the API server keeps losing its state.
 ANEW_CAP_S = 60.0
 
 
 def payload(future: Any) -> bytes:
-    """What a response says. As future.get_str(), without the layers in between,
-    which cost more than all else that is done with a message here.
+    """The payload of a response. Faster than future.get_str(), whose layers cost more
+    than the rest of the work on a message.
 
     Raises:
-        OSError: it is an error, or there is none.
+        OSError: the response is an error, or missing.
     """
     text = ffi.new("char *[1]")
     if lib.flux_rpc_get(future.pimpl.handle, text) < 0:
-        future.get_str()  # has the words for it
+        future.get_str()  # raises OSError with the text of the error
     return ffi.string(text[0]) if text[0] != ffi.NULL else b""
 
 
-# Version and digest() of a workflow that was not reported yet: no workflow has these.
+# Stands for the version and digest() of a workflow that was not reported yet.
 UNTOLD = (0, 0)
 
 
 def digest(workflow: Object) -> int:
-    """A hash of the fields of a workflow that the module reads, without its version:
-    DWS writes workflows again and again in which only the version is new."""
+    """A hash of the fields of a workflow that the module reads, without its version, to
+    skip reports: DWS often writes workflows in which only the version changes."""
     return hash(to_json({**workflow, "version": ""}))
 
 
@@ -115,9 +114,9 @@ class Session(Sink):
         stale: Callable[[str], None] = lambda why: None,
     ) -> None:
         """Args:
-        divided: the kinds that the module takes in parts.
-        stale: called when what has been reported may not be so any more, with
-            the reason: only another attachment can take back what has a version.
+        divided: the kinds of which the module accepts a snapshot in parts.
+        stale: called with the reason when Kubernetes has gone back: the module keeps
+            newer versions that it has seen until another attachment begins.
         """
         self._kube = kube
         self._instance = instance
@@ -127,12 +126,11 @@ class Session(Sink):
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
-        # the newest version of each workflow that was reported, and its digest()
+        # the newest reported version of each workflow, and its digest()
         self._told: dict[Name, tuple[int, int]] = {}
-        # workflows that results have shown while all are being listed
+        # workflows in results of commands since the present list was requested
         self._meanwhile: dict[Name, Object] | None = None
-        # workflows without our label: flux-coral2 has made them, or they are ours and
-        # have lost it
+        # workflows without our label: created by flux-coral2, or ours with a lost label
         self._strays: list[Object] = []
         selectors = dict.fromkeys(REPORT_TYPES, "")
         selectors["workflows"] = f"{names.INSTANCE_LABEL}={instance}"
@@ -169,11 +167,11 @@ class Session(Sink):
         self._box.put(report)
 
     def _tell(self, workflow: Object) -> None:
-        """A result shows this workflow."""
+        """Note a workflow from the result of a command as reported."""
         name, version = name_of(workflow), version_of(workflow)
         if self._meanwhile is not None:
             self._meanwhile[name] = workflow
-        # One that is being deleted may be gone already.
+        # A workflow under deletion may be gone already: let the watch report it.
         if "deleting" in workflow:
             return
         if version > self._told.get(name, UNTOLD)[0]:
@@ -182,23 +180,23 @@ class Session(Sink):
     async def listing(self, plural: str) -> None:
         if plural == "workflows":
             self._meanwhile = {}
-            # First: one that gets its label now is in the other list. That these are
-            # some seconds old does not matter: flux-coral2 makes none any more, and of
-            # a job that is known the workflow is read by its name.
+            # Before the list by label, so that a workflow labelled in between is in one
+            # of the two. A list that is some seconds old suffices: flux-coral2 creates
+            # no workflows any more, and the module reads those of known jobs by name.
             others, _ = await self._kube.apick_all(
                 "workflows", f"{names.INSTANCE_LABEL}!={self._instance}", recent=True
             )
             self._strays = [obj for obj in others if self._may_be_ours(obj)]
 
     def _may_be_ours(self, workflow: Object) -> bool:
-        """It says that this instance has made it, or it has no label."""
+        """Whether this instance created the workflow, or nothing names its creator."""
         if "maker" in workflow:
             return bool(workflow["maker"] == self._instance)
         return "label" not in workflow
 
     def _complete(self, workflows: list[Object], version: str) -> None:
-        """A list is as of its beginning. Add what was made since, or the module
-        would take it for gone after it has been told of it."""
+        """Add workflows created since the list was requested: the module takes a known
+        workflow that a list lacks for gone."""
         strays, self._strays = self._strays, []
         since, self._meanwhile = self._meanwhile or {}, None
         asof = version_number(version)
@@ -242,8 +240,8 @@ class Session(Sink):
         self._box.put(report)
 
     def _is_told(self, event: str, obj: Object) -> bool:
-        """Whether the module knows this workflow already: a result has shown this
-        version or a newer one, or only the version is new since the last report."""
+        """Whether to skip a change of a workflow: a result has reported this version or
+        a newer one, or only the version differs from the last report."""
         name, version = name_of(obj), version_of(obj)
         if event == "DELETED":
             self._told.pop(name, None)
@@ -278,9 +276,9 @@ class Overrides:
     """Settings from the command line.
 
     Attributes:
-        kubeconfig: None leaves it to the configuration.
-        workers: requests to Kubernetes under way at the same time.
-        insecure: the kubeconfig may be one with which anybody passes for Kubernetes.
+        kubeconfig: path, None for the one of the configuration.
+        workers: concurrent requests to Kubernetes.
+        insecure: accept a kubeconfig that does not authenticate the API server.
     """
 
     kubeconfig: str | None = None
@@ -293,16 +291,15 @@ class Agent:
 
     Args:
         handle: connection to the broker that runs dws.so.
-        overrides: what holds in place of the configuration of Flux, which
-            the module hands on with each attachment.
+        overrides: precede the configuration of Flux, which the module sends with each
+            attachment.
     """
 
     def __init__(self, handle: flux.Flux, overrides: Overrides) -> None:
         self._handle = handle
         self._overrides = overrides
         self._config_error: ConfigError | None = None
-        # what the last readable kubeconfig has given, and what is wrong with that
-        # which is to be used instead
+        # the client of the last readable kubeconfig, and the fault of the present one
         self._kube: Kube | None = None
         self._kube_fault = ""
         self._kube_path: str | None = None
@@ -310,7 +307,7 @@ class Agent:
         self._stats = Stats()
         self._sent_stats: dict[str, Any] | None = None
         self._metrics: MetricsServer | None = None
-        # where metrics are to be served as soon as it is free
+        # the address to serve metrics at as soon as it is free
         self._metrics_wanted: str | None = None
         self._box = Mailbox()
         self._loop = Loop()
@@ -319,7 +316,7 @@ class Agent:
         self._session: Session | None = None
         self._under_way = 0
         self._attempts = 0
-        # new attachments in a row because of what Kubernetes has lost
+        # consecutive attachments because Kubernetes has gone back
         self._anew = 0
         self._anew_at = -math.inf
         self._timer: Any = None
@@ -385,8 +382,8 @@ class Agent:
         try:
             command = parse(payload(future))
         except OSError as exc:
-            # Until there is another attachment the end of one that was given up says
-            # why: another agent has come, or the module has gone.
+            # Between attachments the end of the old one tells the reason: a newer
+            # agent, or an unloaded module.
             if not is_old or self._stream is None:
                 self._on_detached(exc)
             return
@@ -407,7 +404,7 @@ class Agent:
         future.reset()
 
     def _check_kubeconfig(self, command: dict[str, Any]) -> None:
-        """Whether the agent could use what is going to be configured."""
+        """Check a kubeconfig before `flux config reload` accepts it."""
         result = {"type": "result", "seq": command.get("seq"), "ok": True}
         try:
             check_fields(command)
@@ -426,11 +423,10 @@ class Agent:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Send what has come of a turn of the loop, and wake up when it wants to
-        be."""
+        """Send the reports of a turn of the loop, and set the alarm for the next."""
         self._send()
         due = self._loop.due
-        # One that comes too early is set anew then: most are put off.
+        # Leave an early alarm alone: most are postponed, and it sets the next one.
         if due >= self._alarm_due:
             return
         self._alarm_due = due
@@ -470,8 +466,8 @@ class Agent:
         systemd.notify("READY=1")
 
     def _read_kubeconfig(self) -> Kube | None:
-        """An agent that has served already goes on with what it has; one that starts
-        has nothing, and ends with an error."""
+        """The client for the configured kubeconfig. If that is unusable a running agent
+        keeps its client; a starting one returns None and ends with an error."""
         began = time.monotonic()
         try:
             self._kube = Kube(
@@ -489,7 +485,7 @@ class Agent:
                     "rabbit.kubeconfig: %s: what was read before stays in use", exc
                 )
                 self._kube_fault = str(exc)
-            # An exec plugin may have taken its time, which nobody else had.
+            # A slow exec plugin blocks the reactor, so retry in proportion to its time.
             ended = time.monotonic()
             self._kube_retry_at = ended + KUBE_RETRY_PART * (ended - began)
             return self._kube
@@ -499,8 +495,8 @@ class Agent:
         return self._kube
 
     def _serve_metrics(self, address: str | None) -> None:
-        """Serve them there, or nowhere. Jobs come first: a port that is taken
-        is logged, and tried again by and by."""
+        """Serve metrics at an address, None: stop. An address in use is only logged and
+        retried, as jobs do not depend on metrics."""
         if self._metrics is not None:
             if self._metrics.address == address:
                 return
@@ -511,7 +507,7 @@ class Agent:
         if address is None:
             return
         try:
-            # The library behind it is needed by those only who want metrics.
+            # Import late: prometheus_client is needed for metrics only.
             from flux_k8s.metrics import Collector, MetricsServer
 
             self._metrics = MetricsServer(address, Collector(self._stats))
@@ -533,7 +529,7 @@ class Agent:
                 self._stream = None
                 self._attach()
                 return
-        # A module that does not answer is not told the same again and again.
+        # While reports wait for the module, add no numbers to them.
         if self._session is None or self._box:
             return
         stats = self._session.summary()
@@ -547,7 +543,7 @@ class Agent:
         if self._session is not None:
             self._session.close()
             self._session = None
-        # What was found for the old attachment means nothing to the next.
+        # The next attachment starts with a snapshot.
         self._box.clear()
 
     def _on_detached(self, error: OSError) -> None:
@@ -577,8 +573,8 @@ class Agent:
         self._attach_later(backoff_s(self._attempts, ATTACH_FIRST_S, ATTACH_CAP_S))
 
     def _attach_anew(self, why: str) -> None:
-        """The module keeps the newest version of each object that it has seen, until
-        an agent attaches. It replaces our own attachment then."""
+        """Replace our own attachment: the module keeps the newest version that it has
+        seen of each object until an agent attaches."""
         LOGGER.warning(
             "Kubernetes has gone back to an earlier state, as after the restore of a"
             " backup (%s): attaching anew",
@@ -598,8 +594,8 @@ class Agent:
         self._timer.start()
 
     def _send(self) -> None:
-        """Send what waits in requests that are full, and the rest when none is
-        under way: until then it grows."""
+        """Send waiting reports in full requests. Send a partial request only when none
+        is under way; until then reports merge."""
         while self._box and self._under_way < RPCS_UNDER_WAY:
             if self._under_way > 0 and len(self._box) < REPORTS_PER_RPC:
                 return

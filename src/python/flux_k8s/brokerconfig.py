@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# One key of the broker's configuration, for commands that have no other use
-# for Flux: importing all of its bindings takes them longer than their work.
+# The broker's configuration for commands that need nothing else of Flux: the import of
+# its Python bindings would take longer than their work.
 """Ask the broker for its configuration."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Removing workflows for programs of sites, by the names of flux-coral2. dws.so removes
-# those of its own instance, so only others can be removed here: those that flux-coral2
-# or an instance that is no more has left, or somebody has made by hand.
-"""Remove workflows that nobody looks after."""
+# Removal of workflows for programs of sites, by the names of flux-coral2. dws.so
+# removes the workflows of its own instance. These functions remove only others: left by
+# flux-coral2 or by an instance that no longer exists, or created by hand.
+"""Remove workflows without an owner."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from flux_k8s.workflow import NAME_PREFIX, Object, WorkflowState, open_handle
 
 FINALIZER = names.FINALIZER
 TEARDOWN = WorkflowState.TEARDOWN.value
-# What setup_cleanup_thread() was given.
+# The argument of setup_cleanup_thread().
 _kubeconfigs: list[str | None] = []
 
 
 class CleanupError(RuntimeError):
-    """A workflow is not to be removed; the text says why, and what can be done."""
+    """A workflow must not be removed; the text names the reason and a remedy."""
 
 
 def get_k8s_api(path: str | None = None) -> Any:
@@ -41,8 +41,8 @@ def get_k8s_api(path: str | None = None) -> Any:
 
 
 def setup_cleanup_thread(path: str | None) -> None:
-    """Use this kubeconfig where no k8s_api is given. There is no thread: what is asked
-    for here is done, or has failed, on return."""
+    """Use this kubeconfig for calls without k8s_api. Unlike flux-coral2, start no
+    thread: the functions below complete or fail before they return."""
     _kubeconfigs[:] = [path]
 
 
@@ -55,8 +55,8 @@ def _api(k8s_api: Any, handle: Any) -> Any:
 
 
 def _check(workflow: Object, handle: Any, of_instance: str | None) -> None:
-    """Raises CleanupError if somebody looks after the workflow, OSError if that cannot
-    be known."""
+    """Raises CleanupError if the workflow has an owner, OSError if dws.so cannot
+    tell."""
     metadata = workflow["metadata"]
     name = metadata["name"]
     status = handle.rpc(names.TOPIC_STATUS, {}).get()
@@ -87,7 +87,7 @@ def _check(workflow: Object, handle: Any, of_instance: str | None) -> None:
 
 
 def _unless_gone(call: Any, name: str, *args: Any, **options: Any) -> Any:
-    """What a request about a workflow answers, None if there is none (any more)."""
+    """The answer to a request about a workflow, None if it does not exist."""
     try:
         return call(*WORKFLOW_CRD, name, *args, **options)
     except ApiException as exc:
@@ -123,21 +123,21 @@ def teardown_workflow(
     handle: Any = None,
     of_instance: str | None = None,
 ) -> None:
-    """Ask a workflow that nobody looks after to go to Teardown, where DWS unmounts and
-    frees its storage: data in it is lost. One that is gone is no error.
+    """Move a workflow without an owner to Teardown, where DWS unmounts and frees its
+    storage and loses the data in it. A missing workflow is no error.
 
     Args:
-        workflow: its object, of which the name matters: it is read anew.
+        workflow: an object with the name of the workflow, which is read anew.
         k8s_api: a CustomObjectsApi; None for one of setup_cleanup_thread()'s
             kubeconfig, or of rabbit.kubeconfig.
         handle: a flux.Flux, or None to open one.
-        of_instance: the id of another Flux instance that is no more, whose workflows
+        of_instance: the id of a Flux instance that no longer exists, whose workflows
             may be removed.
     Raises:
-        CleanupError: somebody looks after it.
+        CleanupError: the workflow has an owner.
         OSError: dws.so cannot be asked (ENOSYS: it is not loaded).
-        kubernetes.client.ApiException: Kubernetes refuses. 409: somebody has changed
-            the workflow meanwhile, so look again.
+        kubernetes.client.ApiException: Kubernetes refuses. 409: the workflow has
+            changed meanwhile, so retry.
     """
     api, found = _read(workflow, k8s_api, handle, of_instance)
     if found is not None:
@@ -150,12 +150,12 @@ def delete_workflow(
     handle: Any = None,
     of_instance: str | None = None,
 ) -> None:
-    """Delete a workflow that nobody looks after, once its Teardown is done.
+    """Delete a workflow without an owner, once its Teardown is ready.
 
     Arguments and errors are those of teardown_workflow().
 
     Raises:
-        CleanupError: its Teardown is not done, either.
+        CleanupError: also if its Teardown is not ready.
     """
     api, found = _read(workflow, k8s_api, handle, of_instance)
     if found is None:

@@ -1,5 +1,5 @@
-# Who waits because the API server is in trouble need not wait any longer once
-# somebody has got through to it again.
+# Ends retry pauses early: after an outage of the API server, the first request that
+# succeeds wakes the watches and commands that wait to be repeated.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The end of an outage, for all who wait for it."""
 
@@ -9,13 +9,13 @@ import math
 import time
 from typing import Callable
 
-# A server that starts refuses (403) what it allows as soon as it has read its
-# rules: so long after it was in trouble.
+# A starting API server refuses (403) permitted requests until it has read its rules:
+# for this time after an outage 403 is transient.
 SETTLE_S = 30.0
 
 
 class Comeback:
-    """What those who talk to one API server tell each other.
+    """The health of one API server, shared by its watches and commands.
 
     Args:
         clock: monotonic seconds.
@@ -28,19 +28,19 @@ class Comeback:
 
     @property
     def settling(self) -> bool:
-        """Whether it has been away a moment ago."""
+        """Whether the API server may still be starting after an outage."""
         return self._clock() - self._trouble_at < SETTLE_S
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Have this called, by whoever gets through, when the server is back."""
+        """Register a function to call when the server is back."""
         self._listeners.append(listener)
 
     def lost(self) -> None:
-        """A connection was lost, or could not be made; or there was no answer
-        but that the server is in trouble."""
+        """Note that a connection failed, or that the server reported an internal
+        error."""
         self._trouble_at = self._clock()
 
     def back(self) -> None:
-        """Something has succeeded that had failed before."""
+        """Call the listeners: a request has succeeded that had failed before."""
         for listener in self._listeners:
             listener()

@@ -1,5 +1,5 @@
-# Carries out the broker module's commands on Kubernetes objects: in order for each
-# object, at the same time for different ones.
+# Carries out the broker module's commands on Kubernetes objects: in order for one
+# object, concurrently for different ones. agent.py submits commands and sends results.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The command queue (doc/protocol.md, "Module and agent")."""
 
@@ -31,19 +31,19 @@ LOGGER = logging.getLogger(__name__)
 
 BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 60.0
-# Who waits to be repeated is not hastened more often: where some requests of many
-# fail and others succeed that would be with each of them.
+# Wake waiting commands at most this often: when some requests fail and others succeed,
+# each success would wake them.
 HASTEN_S = 1.0
-# Conflicting writers of a finalizer list are few; beyond this many refusals
-# something else is wrong and the ordinary pause applies.
+# Few clients write a finalizer list: after this many conflicts, suspect another fault
+# and retry with the ordinary pause.
 FINALIZER_TRIES = 5
 
 HTTP_CONFLICT = 409
 
-# The field that may be empty: without a selector, all.
+# The field that may be empty: an empty selector selects all objects.
 ALL = "selector"
 
-# Kinds that are written for others to read.
+# Kinds whose answers to a patch the module does not read.
 WRITE_ONLY = ("servers", "computes")
 
 Command = dict[str, Any]
@@ -52,14 +52,14 @@ _JOB_NAME = re.compile(r"^fluxjob-(\d+)(?:-|$)")
 
 
 class CommandError(Exception):
-    """A command that makes no sense; the text names the key at fault."""
+    """A malformed command; the text names the key at fault."""
 
 
 def check_fields(command: Command) -> None:
-    """All fields of the operation are there, and of their types.
+    """Check the presence and the types of the fields of a command.
 
     Raises:
-        CommandError: the first that is not.
+        CommandError: for the first bad field.
     """
     op = command.get("op")
     if not isinstance(op, str) or op not in _FIELDS:
@@ -106,7 +106,8 @@ async def _patch(kube: Kube, command: Command) -> dict[str, Any]:
     except ApiError as exc:
         if exc.status != 422:
             raise
-        # It is not the first, or not there: whoever wants it gone sees that.
+        # The finalizer is not the first, or missing. Write the spec alone: the module
+        # sees the finalizer in the answer.
         obj = None
     if obj is None:
         obj = await kube.apatch(*where, patch)
@@ -114,8 +115,8 @@ async def _patch(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 def _operations(finalizer: str | None, patch: dict[str, Any]) -> list[dict[str, Any]]:
-    """What takes the finalizer off and writes into the spec in one; nothing if there
-    is none, or the patch is about more."""
+    """A JSON patch that removes the finalizer and writes the spec at once; empty
+    without a finalizer, or if the patch writes more than the spec."""
     spec = patch.get("spec")
     if finalizer is None or not isinstance(spec, dict) or len(patch) > 1:
         return []
@@ -127,7 +128,8 @@ def _operations(finalizer: str | None, patch: dict[str, Any]) -> list[dict[str, 
 
 
 def _take_first(finalizer: str) -> list[dict[str, Any]]:
-    """Ours is the first, as the object was made with it."""
+    """A JSON patch that removes the finalizer if it is the first of the list, as in
+    objects that we create."""
     first = "/metadata/finalizers/0"
     return [
         {"op": "test", "path": first, "value": finalizer},
@@ -144,7 +146,7 @@ async def _get(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 async def _secret(kube: Kube, command: Command) -> dict[str, Any]:
-    """One value of a Secret of a workflow. It is not to be found in any log."""
+    """A value of a Secret of a workflow, which must not reach any log."""
     workflow = command["workflow"]
     namespace, name = command["namespace"], command["name"]
     return {"value": await read_secret(kube, workflow, namespace, name, command["key"])}
@@ -164,7 +166,7 @@ async def _list(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 def _pick(obj: dict[str, Any], paths: list[list[str]]) -> dict[str, Any]:
-    """The parts of an object at these paths, where it has them."""
+    """The parts of an object at these paths; missing ones are left out."""
     result: dict[str, Any] = {}
     for path in paths:
         source: Any = obj
@@ -184,12 +186,12 @@ async def _logs(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 async def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
-    """Take one finalizer off, whoever else edits the list meanwhile.
+    """Remove one finalizer, despite concurrent writers of the list.
 
-    The first is taken off if that is it, and else (422) the list is read. It is
-    replaced whole by a merge patch, which is bound to the version that was read. A
-    list that brings back a finalizer which has gone since is refused with 422, a
-    changed object with 409: read again.
+    Try to remove it as the first entry. If another is first (422), read the list and
+    replace it by a merge patch bound to the version that was read. The server rejects a
+    changed object (409) and a list that brings back a removed finalizer (422): read
+    again.
     """
     plural, namespace = command["kind"], command["namespace"]
     name, finalizer = command["name"], command["finalizer"]
@@ -231,12 +233,11 @@ async def _delete(kube: Kube, command: Command) -> dict[str, Any]:
         if exc.status == 404:
             return {}
         raise
-    # With the last finalizer gone the answer is a Status, not the object.
+    # An object without finalizers is gone at once: the answer is a Status.
     return {"object": answer} if answer.get("kind") != "Status" else {}
 
 
-# Fields of each operation besides op and seq; "?" ends the name of one that may be
-# left out.
+# Fields of each operation besides op and seq; "?" ends the names of optional ones.
 _OF_KIND: dict[str, type] = {"kind": str, "namespace": str}
 _OF_OBJECT = {**_OF_KIND, "name": str}
 _FIELDS: dict[str, dict[str, type]] = {
@@ -248,7 +249,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "logs": {**_OF_KIND, "selector": str, "bytes": int, "since?": int, "name?": str},
     "drop-finalizer": {**_OF_OBJECT, "finalizer": str},
     "delete": _OF_OBJECT,
-    "kubeconfig": {"path?": str},  # done by the agent itself
+    "kubeconfig": {"path?": str},  # carried out in agent.py
 }
 _TYPES = {
     str: "a text",
@@ -286,7 +287,7 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
     Returns:
         The keys of its result but for `seq`.
     Raises:
-        ApiError: transient trouble; the command is to be repeated.
+        ApiError: a transient error; the command has to be repeated.
     """
     try:
         check_fields(command)
@@ -297,7 +298,7 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
     except SecretError as exc:
         return failure(ApiError(exc.status, exc.reason, str(exc)))
     except ApiError as exc:
-        # Somebody else was faster, which nobody has to know about.
+        # A conflict with another writer is transient.
         conflict = exc.status == 409 and command["op"] in ("patch", "delete")
         if exc.transient or conflict:
             raise
@@ -317,7 +318,8 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 def _unread(kube: Kube, command: Command, error: FieldError) -> dict[str, Any]:
-    """Whoever has sent the command waits for its result."""
+    """The result for an answer that the module cannot read: repeating the command would
+    not help, and the module waits for a result."""
     LOGGER.error("%s", error)
     kube.stats.refuse(command["kind"])
     text = f"the answer of Kubernetes cannot be read: {error}"
@@ -333,26 +335,26 @@ def label(key: Key) -> str:
     try:
         return f"{JobID(int(match.group(1))).f58}: {plural} {name}"
     except (ValueError, OverflowError):
-        # Users name persistent file systems as they like.
+        # Not a job id: users choose the names of persistent file systems.
         return f"{plural} {name}"
 
 
 class CommandQueue:
-    """The commands that have no result yet. For the loop's thread, in which all
-    that is handed over here is called.
+    """The commands that have no result yet. Belongs to the loop's thread, which also
+    calls the callbacks.
 
     Args:
-        kube: where the commands go.
-        loop: carries them out.
-        workers: how many run at the same time.
-        done: called with a command's result report.
-        trouble: called with a report when a command has to be repeated for the
-            first time, or for another reason than before.
-        outage: called with what prevents any connection from being made, or with
-            None when one could be made again.
-        known: the version of an object of a kind that has been told of, or 0.
-        went_back: called with a kind, and why, if what is read by name is older than
-            what was known before it was asked for.
+        kube: the client for the API server.
+        loop: runs the commands.
+        workers: the number of concurrent commands.
+        done: called with the result report of a command.
+        trouble: called with a report when a command fails for the first time, or for
+            another reason than before, and has to be repeated.
+        outage: called with the error when no connection can be opened, and with None
+            when the server answers again.
+        known: returns the version of an object that was reported last, or 0.
+        went_back: called with kind and reason when a `get` returns an older version
+            than was known when it was sent.
     """
 
     def __init__(
@@ -381,18 +383,18 @@ class CommandQueue:
         self._queues: dict[Key, deque[Command]] = {}
         self._failures: dict[Key, int] = {}
         self._told: dict[Key, tuple[int, str]] = {}
-        # before when the server does not want to be asked again
+        # the end of the pause that the server requested (Retry-After)
         self._not_before: dict[Key, float] = {}
         self._ready: list[tuple[float, int, Key]] = []
-        # when the loop is to call, for what is ready only then
+        # when the loop calls _on_alarm(), for delayed commands
         self._alarm = math.inf
-        # In an outage: the object that tries, those that wait for it, and how
-        # often it has tried.
+        # In an outage: the object whose command probes the server, the objects that
+        # wait for it, and the number of its tries.
         self._probe: Key | None = None
         self._parked: list[Key] = []
         self._probes = 0
         self._order = itertools.count()
-        # when those that wait may be hastened, and whether they are going to be
+        # the earliest time of the next _hasten(), and whether that is scheduled
         self._hasten_at = 0.0
         self._hastening = False
         kube.comeback.listen(self._on_comeback)
@@ -413,11 +415,12 @@ class CommandQueue:
         self._start()
 
     def depth(self) -> int:
-        """How many commands have no result yet."""
+        """The number of commands without a result."""
         return sum(len(queue) for queue in self._queues.values())
 
     def depths(self) -> dict[str, int]:
-        """The same by what they do: running, waiting to be repeated, queued."""
+        """The number of commands without a result: running, waiting to be repeated,
+        queued."""
         repeated = max(0, len(self._failures) - self._running)
         return {
             "running": self._running,
@@ -426,8 +429,7 @@ class CommandQueue:
         }
 
     def stop(self) -> None:
-        """Forget what has not begun. No result is reported from now on, of a
-        command under way either."""
+        """Drop commands that have not begun, and results of those under way."""
         self._stopped = True
 
     def _make_ready(self, key: Key, delay_s: float) -> None:
@@ -435,9 +437,9 @@ class CommandQueue:
         heapq.heappush(self._ready, (due, next(self._order), key))
 
     def _start(self) -> None:
-        """Begin with all whose turn it is, and for whom there is room."""
+        """Start the commands that are due, up to the number of workers."""
         if self._starting:
-            return  # what has just ended without a request: the next is begun there
+            return  # a command has ended at once, within the loop that starts the next
         self._starting = True
         try:
             self._start_ready()
@@ -467,7 +469,8 @@ class CommandQueue:
         self._start()
 
     def _end_outage(self) -> None:
-        """The server has answered: everybody may try again."""
+        """After an answer of the server, release the commands that wait for the
+        probe."""
         if self._probe is None:
             return
         self._outage(None)
@@ -483,7 +486,7 @@ class CommandQueue:
             self._loop.call_at(self._hasten_at, self._hasten)
 
     def _hasten(self) -> None:
-        """Somebody has got through: what waits to be repeated may try again."""
+        """Repeat waiting commands now, but for pauses that the server requested."""
         now = time.monotonic()
         self._hastening = False
         self._hasten_at = now + HASTEN_S
@@ -508,7 +511,7 @@ class CommandQueue:
         self._done({"type": "result", "seq": command.get("seq"), **result})
 
     def _recover(self, key: Key) -> None:
-        """What had to be repeated has succeeded."""
+        """Clear the failures of a command that has succeeded after repeats."""
         del self._failures[key]
         self._not_before.pop(key, None)
         status, _ = self._told.pop(key)
@@ -555,7 +558,7 @@ class CommandQueue:
             self._parked.append(key)
 
     async def _run(self, key: Key, command: Command) -> None:
-        """Carry out a command once, and go on with the next."""
+        """Carry out a command once, then start the next."""
         error = None
         plural, namespace, name = key
         known = 0
@@ -572,7 +575,7 @@ class CommandQueue:
         if self._stopped:
             return
         if error is not None and command.get("once") is True:
-            # The module can do without it.
+            # The module needs no result: do not repeat the command.
             self._finish(key, failure(error), answered=error.status != 0)
         elif error is not None:
             self._postpone(key, command, error)

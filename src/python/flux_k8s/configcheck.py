@@ -1,5 +1,5 @@
-# What flux-coral2-dws --check-config does: every fault of the [rabbit] table
-# and of the files that it names, before the broker module refuses the first.
+# flux-coral2-dws --check-config: reports every fault of the [rabbit] table and of the
+# files that it names. The broker module would report only the first.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Check the configuration without using it."""
 
@@ -16,7 +16,7 @@ from flux_k8s.kubeconfig import ConfigError
 
 
 def kubeconfig_fault(path: str | None, insecure: bool) -> str | None:
-    """What is wrong with a kubeconfig, in one line, or None."""
+    """The fault of a kubeconfig in one line, or None."""
     try:
         Kube(path, insecure=insecure)
     except ConfigError as exc:
@@ -27,16 +27,15 @@ def kubeconfig_fault(path: str | None, insecure: bool) -> str | None:
 def faults(
     tables: dict[str, Any], kubeconfig: str | None = None, insecure: bool = False
 ) -> tuple[list[str], list[str]]:
-    """What is wrong with a [rabbit] table, one text for each fault, and what is to be
-    said of it besides.
+    """The faults of a [rabbit] table and notes on it, a text for each.
 
     Args:
-        tables: the whole configuration. Without [queues] it is not known which there
-            are.
+        tables: the whole configuration. Names of queues are not checked without
+            [queues].
         kubeconfig: used instead of the one in the table.
-        insecure: it may be insecure.
+        insecure: accept an insecure kubeconfig.
     """
-    # TOML knows dates, which JSON does not: no key has one.
+    # Turn TOML dates into strings, as JSON has none and no key takes one.
     table = json.loads(json.dumps(tables.get("rabbit"), default=str))
     found, notes = dws.config_faults(table, tables.get("queues"))
     path = table.get("kubeconfig") if isinstance(table, dict) else None
@@ -55,7 +54,7 @@ def run(path: str, kubeconfig: str | None = None, insecure: bool = False) -> int
     """Check a file, a directory, or with "" the running instance.
 
     Returns:
-        the exit code: 0 good, 1 faulty or not to be had.
+        the exit code: 0 without faults, 1 with faults or if it cannot be read.
     """
     try:
         tables = resourceconfig.read(path) if path else brokerconfig.fetch()

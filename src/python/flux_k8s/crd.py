@@ -1,4 +1,4 @@
-# The Kubernetes kinds that flux-dws touches, by plural name.
+# The Kubernetes kinds that flux-dws reads or writes, by plural name.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Kinds, groups and versions (spec/dws-api.md section 1)."""
 
@@ -16,7 +16,7 @@ CORE_GROUP = ""
 
 @dataclass(frozen=True)
 class Resource:
-    """One kind of Kubernetes object: its API group, plural and kind names."""
+    """A kind of Kubernetes objects: its API group, plural and kind names."""
 
     group: str
     plural: str
@@ -63,8 +63,8 @@ def version_priority(version: str) -> tuple[int, int, int]:
 def newest(versions: Iterable[str]) -> str:
     """The newest of the versions that a server offers.
 
-    Reading an older version makes the server embed the whole object once more
-    in an annotation, so the newest is always the one to use.
+    Always use the newest: on reads of an older version the server embeds the whole
+    object once more in an annotation.
 
     Raises:
         ValueError: there is no version.
@@ -73,10 +73,10 @@ def newest(versions: Iterable[str]) -> str:
 
 
 class CRD:
-    """Where objects of a kind are, as the calls of CustomObjectsApi want it:
+    """The place of a kind's objects, as arguments for calls of CustomObjectsApi:
     `api.list_namespaced_custom_object(*WORKFLOW_CRD)`.
 
-    A namespace of None stands for all of them, in list_cluster_custom_object().
+    A namespace of None means all namespaces, in list_cluster_custom_object().
     """
 
     def __init__(
@@ -96,8 +96,8 @@ def _crd(plural: str, namespace: str | None = "default") -> CRD:
     return CRD(group, DEFAULT_VERSIONS[group], namespace, plural)
 
 
-# Which versions are meant until determine_api_versions() is called: every NNF since
-# 2025 serves them.
+# The versions before determine_api_versions() is called: every NNF since 2025 serves
+# them.
 DEFAULT_VERSIONS = {DWS_GROUP: "v1alpha7", NNF_GROUP: "v1alpha11"}
 
 WORKFLOW_CRD = _crd("workflows")
@@ -117,11 +117,11 @@ _CRDS = (
 
 
 def determine_api_versions(handle: Any, k8s_api: Any) -> None:
-    """From now on the constants above have the newest version that a server offers.
+    """Set the constants above to the newest versions that a server offers.
 
     Args:
-        handle: not looked at: rabbit.dws_api_version and rabbit.nnf_api_version, which
-            flux-coral2 reads, say nothing that the server does not.
+        handle: ignored. flux-coral2 reads rabbit.dws_api_version and
+            rabbit.nnf_api_version with it; here the server names its versions.
         k8s_api: a kubernetes.client.CustomObjectsApi.
     Raises:
         RuntimeError: the server has no DWS, or no NNF.

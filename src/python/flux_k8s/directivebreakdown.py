@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# DirectiveBreakdown objects: fetch them, and hand them to libdws, which
-# decides. The names are those of the specification.
-"""What storage a job gets, from its DirectiveBreakdowns."""
+# DirectiveBreakdowns for programs of sites, by the names of flux-coral2: fetch the
+# objects, and pass them to libdws, which decides.
+"""The storage of a job by its DirectiveBreakdowns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _RESOURCE = RESOURCES["directivebreakdowns"]
 
 GIB = 1 << 30
-# Labels of allocation sets that are not of Lustre.
+# Labels of allocation sets other than Lustre's.
 PER_COMPUTE_TYPES = ("xfs", "gfs2", "raw")
 
 
 class AllocationStrategy(enum.Enum):
-    """How the allocations of a set lie."""
+    """The placement of a set's allocations."""
 
     PER_COMPUTE = "AllocatePerCompute"
     SINGLE_SERVER = "AllocateSingleServer"
@@ -32,11 +32,11 @@ class AllocationStrategy(enum.Enum):
 
 
 class ResourceLimits:
-    """Whether storage is within limits, as libdws decides it for
-    rabbit.policy.maximums: of Lustre all parts count, not the data alone.
+    """Checks storage against limits, as libdws does for rabbit.policy.maximums: all
+    parts of a Lustre file system count, not the data alone.
 
     The limits are class attributes, in GiB per node, None for no limit: a subclass or
-    an assignment sets them. Those of the instance are what was asked for.
+    an assignment sets them. The instance's attributes are the sums requested.
     """
 
     TYPES = (*PER_COMPUTE_TYPES, "lustre")
@@ -51,8 +51,8 @@ class ResourceLimits:
             setattr(self, attr, 0)
 
     def increment(self, attr: str, capacity: int) -> None:
-        """Ask for more: an allocation set's label and GiB, which are per node but for
-        Lustre. Raises AttributeError for another label."""
+        """Add the GiB of an allocation set with this label; they are per node except
+        for Lustre. Raises AttributeError for an unknown label."""
         name, strategy = attr, AllocationStrategy.PER_COMPUTE
         if dws.is_lustre(attr):
             name, strategy = "lustre", AllocationStrategy.ACROSS_SERVERS
@@ -68,8 +68,8 @@ class ResourceLimits:
         setattr(self, name, getattr(self, name) + capacity)
 
     def validate(self, nodecount: int) -> None:
-        """Raises ValueError, with a text for the user, if a job of so many nodes is
-        above a limit."""
+        """Raises ValueError, with a text for the user, if a job with `nodecount` nodes
+        exceeds a limit."""
         limits = {attr: getattr(type(self), attr) for attr in self.TYPES}
         maximums = {k: float(v) for k, v in limits.items() if v is not None}
         resources = [{"type": "node", "count": nodecount, "with": _SLOT}]
@@ -105,8 +105,8 @@ def fetch_breakdowns(
 ) -> Iterator[dict[str, Any]]:
     """Read the breakdowns that a Workflow refers to, in directive order.
 
-    Some directives (destroy_persistent, copy_in, ...) have none. The API
-    version is that of the workflow. Raises kubernetes.client.ApiException.
+    Directives such as destroy_persistent and copy_in have none. The API version
+    is the workflow's. Raises kubernetes.client.ApiException.
     """
     status = workflow.get("status") or {}
     version = workflow.get("apiVersion", "").rpartition("/")[2]
@@ -130,9 +130,9 @@ def apply_breakdowns(
     """Return `resources` (jobspec) with the storage that the workflow needs.
 
     `min_size` is the smallest allocation in GiB, `maximums` the limits per
-    node in GiB by type of file system. Resources that have storage already
-    come back as they are. Raises ValueError with a text for the user, and
-    dws.NotReadyError if a breakdown is not ready.
+    node in GiB by type of file system. Resources with storage are returned
+    unchanged. Raises ValueError with a text for the user, and dws.NotReadyError
+    if a breakdown is not ready.
     """
     breakdowns = list(fetch_breakdowns(k8s_api, workflow))
     return dws.apply_breakdowns(resources, breakdowns, min_size, maximums)

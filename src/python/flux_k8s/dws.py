@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# libdws as typed Python functions on plain JSON data: the cffi extension is known here
-# alone. Everything here is a pure function.
+# libdws as typed Python functions on plain JSON data, without side effects. No other
+# file uses the cffi extension.
 """libdws for Python."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Json = Any
 
 
 class DirectiveError(ValueError):
-    """A fault in directives. `line` is where, `other` that of a directive with which
-    it does not agree: counted from 1, 0 if there is none."""
+    """A fault in directives. `line` is its line and `other` the line of a conflicting
+    directive, both from 1, 0 without one."""
 
     def __init__(self, text: str, line: int, other: int) -> None:
         super().__init__(text)
@@ -39,19 +39,19 @@ class DirectiveError(ValueError):
 
 
 class NotReadyError(RuntimeError):
-    """A DirectiveBreakdown has not been filled in yet; try again later."""
+    """NNF has not filled in a DirectiveBreakdown yet; try again later."""
 
 
 class NoSpaceError(ValueError):
     """The storage cannot be placed on the rabbits of the job."""
 
 
-# JSON text of what libdws/util/bounds.h allows is shorter.
+# Longer than the JSON text of any value within the bounds of libdws/util/bounds.h.
 BOUNDS_BYTES = 8 << 20
 
 
 class Raw(bytes):
-    """JSON text that is handed on as it is: large files need no decoding."""
+    """JSON text that is passed on unchanged: large files need no decoding."""
 
 
 def _encode(value: Json) -> Any:
@@ -93,12 +93,13 @@ def _call(
 
 
 def bind_presets(presets: dict[str, Json], values: dict[str, str]) -> dict[str, Json]:
-    """Presets with `values` of variables; one that needs others: {"error": TEXT}."""
+    """Presets with `values` for variables; {"error": TEXT} for a preset that needs
+    further variables."""
     return cast("dict[str, Json]", _call("presets", presets, values))
 
 
 def own_variables() -> dict[str, str]:
-    """The variables in presets that are known without a job: those of the caller."""
+    """The variables in presets that depend only on the calling user."""
     userid = os.getuid()
     values = {"UID": str(userid)}
     try:
@@ -113,10 +114,10 @@ def parse_directives(
     presets: dict[str, Json] | None = None,
     values: dict[str, str] | None = None,
 ) -> Directives:
-    """Parse the text of `attributes.system.dw`, with `values` of variables in presets
-    and, of "USER" and "JOBID", in paths.
+    """Parse the text of `attributes.system.dw`. `values` replace variables in presets
+    and, for "USER" and "JOBID", in paths.
 
-    Raises DirectiveError with a text for the user, naming the word at fault.
+    Raises DirectiveError with a text for the user that names the word at fault.
     """
     return cast("Directives", _call("directives", dw, presets, values))
 
@@ -131,14 +132,14 @@ def apply_breakdowns(
     total_bytes: int = 0,
     directives: list[str] | None = None,
 ) -> list[Json]:
-    """Return jobspec resources with the storage that the breakdowns ask for.
+    """Return jobspec resources with the storage that the breakdowns request.
 
-    No allocation is smaller than `min_gib`, nor than NNF makes it. `maximums` maps a
-    file system type to GiB per node, which errors compare with what `directives` ask
-    for, `rabbit_bytes` is the most that a job can have of one rabbit (0: not known).
-    With `anywhere` storage that need not be next to the nodes may lie on any rabbits,
-    which have `total_bytes` together (0: not known). Raises ValueError, or
-    NotReadyError if a breakdown is not ready.
+    No allocation is smaller than `min_gib`, nor than NNF's own minimum. `maximums` maps
+    a file system type to GiB per node, which errors compare with the request in
+    `directives`. `rabbit_bytes` is the most that one rabbit can hold of a job (0:
+    unknown). With `anywhere`, unbound storage may lie on any rabbits, whose sum is
+    `total_bytes` (0: unknown). Raises ValueError, or NotReadyError if a breakdown is
+    not ready.
     """
     opts: dict[str, Json] = {
         "min_gib": min_gib,
@@ -154,7 +155,7 @@ def apply_breakdowns(
 
 
 def sizes(resources: list[Json], directives: list[str]) -> Sizes:
-    """Return the bytes that directives ask for, and take of rabbits at least."""
+    """Return the bytes that directives request, and the least that NNF allocates."""
     return cast("Sizes", _call("sizes", resources, directives))
 
 
@@ -178,12 +179,12 @@ def allocation_sets(
 ) -> list[ServersAllocation]:
     """Lay out the storage of the breakdowns over the rabbits in `nodes`.
 
-    `storages` are Storage objects as Kubernetes has them (None: every rabbit
-    is taken as usable), `used` the bytes that others hold on each rabbit,
-    `reserved` the bytes that the scheduler has set aside for the job, which
-    are used first, and which `resources` (with ssd) tell where it is empty,
-    `held` what others have exclusively there: {"servers": {"name", "namespace"},
-    "holder": TEXT, "rabbits": {RABBIT: {KEY: true}}} for each of them.
+    `storages` are Storage objects of Kubernetes (None: assume that every rabbit
+    is usable), `used` the bytes that others hold on each rabbit, `reserved` the
+    bytes that the scheduler has reserved for the job, which are used first; if
+    they are empty, `resources` (with ssd) tell the reservation. `held` are the
+    exclusive keys of others: {"servers": {"name", "namespace"}, "holder": TEXT,
+    "rabbits": {RABBIT: {KEY: true}}} for each of them.
     Raises ValueError, NoSpaceError or NotReadyError.
     """
     opts: dict[str, Json] = {"min_gib": min_gib}
@@ -204,7 +205,7 @@ def allocation_sets(
 
 
 def reserved_bytes(R: Json, mapping: Json) -> dict[str, int]:
-    """Return the bytes per rabbit that Fluxion has set aside for a job.
+    """Return the bytes per rabbit that Fluxion has reserved for a job.
 
     Empty if R has no "scheduling" key. Raises ValueError.
     """
@@ -216,7 +217,7 @@ def daemon_units(
 ) -> list[str]:
     """Return the systemd units of the daemons that the breakdowns require.
 
-    `daemons` is the table [rabbit.daemons]; what is not in it has no unit.
+    `daemons` is the table [rabbit.daemons]; daemons missing there have no unit.
     Raises NotReadyError.
     """
     return cast("list[str]", _call("daemons_units", breakdowns, daemons))
@@ -225,17 +226,18 @@ def daemon_units(
 def location_constraint(
     breakdowns: list[Json], servers: list[Json], mapping: Json
 ) -> Json | None:
-    """Return the RFC 31 constraint that keeps a job next to its storage.
+    """Return the RFC 31 constraint that places a job next to its storage.
 
-    `servers` are the Servers objects of the persistent storage that it uses.
-    None if it may run anywhere. Raises ValueError, NoSpaceError if no node
-    can do, or NotReadyError.
+    `servers` are the Servers objects of the job's persistent storage. None if the
+    job may run anywhere. Raises ValueError, NoSpaceError if no node satisfies it,
+    or NotReadyError.
     """
     return _call("location_constraint", breakdowns, servers, mapping)
 
 
 def _bounded(what: str, value: Json) -> Raw | None:
-    """The JSON text of a value; to parse one that is far too long takes seconds."""
+    """The JSON text of a value. Raises ValueError for an overlong one, as parsing it
+    would take seconds."""
     if value is None:
         return None
     text = value if isinstance(value, Raw) else Raw(json.dumps(value).encode())
@@ -246,8 +248,8 @@ def _bounded(what: str, value: Json) -> Raw | None:
 
 def check_bounds(resources: Json, constraints: Json) -> None:
     """Raises ValueError, with a text for the user, if a job's resources or constraints
-    (or their JSON text, Raw) are nested more deeply, or are larger, than those of any
-    job may be once flux-dws has added to them."""
+    (or their JSON text, Raw) exceed the bounds on depth and size. The bounds leave room
+    for the additions of flux-dws."""
     _call(
         "bounds",
         _bounded("resources", resources),
@@ -256,8 +258,8 @@ def check_bounds(resources: Json, constraints: Json) -> None:
 
 
 def expand_hosts(hostlist: str) -> list[str]:
-    """The names in a hostlist (RFC 29). Raises ValueError if it is malformed, or names
-    more than any machine has."""
+    """The names in a hostlist (RFC 29). Raises ValueError for a malformed one, or one
+    with more names than any machine has."""
     return cast("list[str]", _call("hosts", hostlist))
 
 
@@ -268,8 +270,8 @@ def matching_hosts(status: Json, constraint: Json) -> set[str]:
 
 
 def need(resources: Json) -> dict[str, Any] | None:
-    """What the resources of a jobspec ask for (libdws/tell/shortage.h): groups, nodes,
-    gib, cores, chassis. None if that is something else than nodes."""
+    """The request in the resources of a jobspec (libdws/tell/shortage.h): groups,
+    nodes, gib, cores, chassis. None if they request anything but nodes."""
     return cast("dict[str, Any] | None", _call("need", resources))
 
 
@@ -277,20 +279,19 @@ def shortage(
     status: Json, resources: Json, constraint: Json, rabbits: Json
 ) -> dict[str, Any] | None:
     """Why a queued job has no nodes yet: `text`, a clause, and `places`, its nodes by
-    rabbit. `status` is an answer to resource.sched-status, `rabbits` as dws.status
-    lists them. None for a job that asks for something else than nodes. Raises
-    ValueError."""
+    rabbit. `status` is an answer to resource.sched-status, `rabbits` a list of
+    dws.status. None for a job that requests anything but nodes. Raises ValueError."""
     job = {"resources": resources, "constraint": constraint, "rabbits": rabbits}
     return cast("dict[str, Any] | None", _call("shortage", status, job))
 
 
 def drives(status: Json) -> Drives:
-    """What a rabbit has, by its Storage.status."""
+    """The bytes of a rabbit's drives by its Storage.status."""
     return cast("Drives", _call("drives", status))
 
 
 def taken(servers: Json) -> dict[str, int]:
-    """The bytes that a Servers object takes of each rabbit."""
+    """The bytes that a Servers object allocates on each rabbit."""
     return cast("dict[str, int]", _call("taken", servers))
 
 
@@ -300,9 +301,9 @@ def is_lustre(label: str) -> bool:
 
 
 def config_faults(table: Json, queues: Json = None) -> tuple[list[str], list[str]]:
-    """What is wrong with the configuration table [rabbit] and with what it names, a
-    text for each fault; and texts on keys that do no harm. `queues` is the table
-    [queues], None if it is not known."""
+    """The faults of the configuration table [rabbit] and of the files that it names,
+    and notes on harmless keys, a text for each. `queues` is the table [queues], None if
+    unknown."""
     found = _call("config_faults", table, queues)
     return found["faults"], found["notes"]
 
@@ -320,10 +321,10 @@ def limits_of(
     bank: str | None = None,
     queue: str | None = None,
 ) -> dict[str, Limit]:
-    """What the table [rabbit.limits] says of a user's job in a bank and a queue: of
-    "allow", "job", "node", "user" and "bank" those that a rule decides.
+    """The limits of [rabbit.limits] on a user's job in a bank and a queue: the keys of
+    "allow", "job", "node", "user" and "bank" for which there is a rule.
 
-    `groups` are those of the user, in whatever form the rules have them. Raises
+    `groups` are the user's groups, as names or numbers like those in the rules. Raises
     ValueError.
     """
     subject = {"userid": userid, "groups": dict.fromkeys(groups, True)}
@@ -347,8 +348,8 @@ def write_jgf(
     The graph is the value of R's "scheduling" key; with `whole` all of R is
     written, with the graph in it. `chunks` is the number of ssds per rabbit,
     `exclude` an idset or hostlist of nodes to leave out; with `validate` all
-    compute nodes of the mapping must be in R. Nothing is written if the input
-    is wrong. Raises ValueError, or OSError if writing fails.
+    compute nodes of the mapping must be in R. Writes nothing for invalid input.
+    Raises ValueError, or OSError if writing fails.
     """
     opts: dict[str, Json] = {
         "cluster": cluster,

@@ -1,4 +1,4 @@
-# What can go wrong with a request to Kubernetes.
+# The error of a request to Kubernetes, which tells whether a retry may succeed.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Errors of requests."""
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from flux_k8s.objects import parse
 
-# Reasons of ours, where there was no answer.
+# Our reasons for a request without a usable answer.
 UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
 BROKEN = "Broken"  # the connection, or the answer, ended early or never came
 TOO_LARGE = "TooLarge"  # the answer is larger than any that makes sense
 
-# So much of what a server says is told to others.
+# The most that is kept of a server's error text.
 MESSAGE_CHARS = 4096
 
-# No server may put a request off for longer.
+# The longest pause that a server can request.
 RETRY_AFTER_CAP_S = 300.0
 
 
@@ -43,10 +43,10 @@ class ApiError(Exception):
     """A request that did not succeed.
 
     Attributes:
-        status: HTTP status, or 0 when there was no answer at all.
+        status: HTTP status, or 0 without an answer of the API server.
         reason: the API server's reason word, such as "AlreadyExists".
-        message: the API server's own text, or what went wrong on the way.
-        retry_after_s: what the server asked for with 429 or 503, else None.
+        message: the API server's own text, or the error of the connection.
+        retry_after_s: the pause that the server requested with 429 or 503, else None.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ApiError(Exception):
 
     @property
     def transient(self) -> bool:
-        """True when the same request may well succeed later."""
+        """Whether the same request may succeed later."""
         return self.status in (0, 401, 408, 429) or self.status >= 500
 
     @classmethod
@@ -84,7 +84,7 @@ class ApiError(Exception):
             reason = str(answer.get("reason") or "")
             message = str(answer.get("message") or "")
         else:
-            # A page of text: a proxy's, say, or that of a server coming up.
+            # Plain text, such as that of a proxy or of a starting server.
             reason = BROKEN
             message = body[:512].decode("utf-8", errors="replace").strip()
         delay = retry_after_s(retry_after)

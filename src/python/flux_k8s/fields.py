@@ -1,18 +1,18 @@
-# What the broker module reads of each Kubernetes object: of what the API server sends,
-# this alone goes on to it.
+# Reduces Kubernetes objects to the fields that the broker module reads, for the reports
+# and results of agent.py, and checks the types of these fields.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The fields of Kubernetes objects that the module reads, by kind.
 
-A type is what a value has to be: `str`, `bool`, `int` (of 64 bits), or `ANY` where C
-reads all that there is and says itself what is wrong with it. `[FIELDS]` is an array of
-such, `{EACH: FIELDS}` an object with keys that are names. What is null is left out: all
-may be missing but the name.
+The type of a value is `str`, `bool`, `int` (of 64 bits), or `ANY` for a value that C
+reads whole and checks itself. `[FIELDS]` is an array of FIELDS, `{EACH: FIELDS}` an
+object whose keys are names. Null values are left out, and every field but the name may
+be missing.
 
-Of most kinds an object keeps its shape, which the table has, too. Of workflows, which
-are reported thirty times for a job, it is flat: a field of the record in C
-(libdws/facts/workflow.h) is found by its path.
+Objects keep their shape, except for workflows, which are reported thirty times for a
+job: they become flat records, whose fields are those of the record in C
+(libdws/facts/workflow.h), each with its path in the object.
 
-Who reads another field in C adds it here.
+Code in C that reads another field needs an entry here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANY = object
 
 Table = dict[str, Any]
 
-# Nothing that Kubernetes has, or C reads, is nested so deeply.
+# A bound on nesting, deeper than any object of Kubernetes and any value that C reads.
 DEPTH = 32
 
 _METADATA = {"name": str, "namespace": str, "uid": str, "resourceVersion": str}
@@ -85,7 +85,7 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
 }
 
 
-# The same by key: the name of the field, or "" and what is in there.
+# Paths as a tree, by key: the name of the field, or "" and the tree below.
 Tree = list[tuple[str, str, Any]]
 
 
@@ -217,12 +217,12 @@ FIELDS: dict[str, Table] = {
     },
 }
 
-# In which a workflow that is ready may be kept with its job, as it is.
+# States in which the module may store a ready workflow unchanged with its job.
 KEPT_STATES = ("Proposal", "DataOut")
 
 
 class FieldError(ValueError):
-    """A field of an object is of another type than wanted: the text says which."""
+    """A field of an object has a wrong type; the text names the field."""
 
 
 _TYPES = {str: "a string", bool: "true or false", int: "an integer of 64 bits"}
@@ -241,7 +241,8 @@ def _check_any(value: Any, depth: int = 0) -> None:
 
 
 def _pick(value: Any, fields: Any) -> Any:
-    """Raises FieldError, with a text that begins with the rest of the path."""
+    """The fields of a value. Raises FieldError with a text that begins with the rest of
+    the path."""
     if fields.__class__ is dict:
         return _pick_object(value, fields)
     if fields.__class__ is list:
@@ -283,7 +284,8 @@ def _pick_object(values: Any, fields: Table) -> dict[str, Any]:
 
 
 def _flatten(holder: Object, tree: Tree, flat: Object) -> None:
-    """What is false, or empty, is left out."""
+    """Copy the values at the paths of a tree into a flat record, without null and
+    false."""
     for key, field, inside in tree:
         value = holder.get(key)
         if value is None or value is False:
@@ -303,12 +305,14 @@ def _says_something(driver: Object) -> bool:
 
 
 def _flat_workflow(picked: Object) -> Object:
-    """Without what nobody looks at in what it is now."""
+    """The flat record of a workflow, without fields that the module ignores in the
+    workflow's present state."""
     flat: Object = {}
     _flatten(picked, _WORKFLOW, flat)
     state = flat.get("state")
     if "drivers" in flat:
-        # They have an entry for each state, and most of them say nothing.
+        # DWS lists a driver for each state: keep unfinished ones of the present state
+        # that report an error or a message.
         flat["drivers"] = [
             driver
             for driver in flat["drivers"]
@@ -319,7 +323,8 @@ def _flat_workflow(picked: Object) -> Object:
         if not flat["drivers"]:
             del flat["drivers"]
         elif all(driver.get("message") for driver in flat["drivers"]):
-            # Theirs is what is told, and this one of theirs, some time later.
+            # The module reports the drivers' messages; DWS copies one of them here,
+            # with a delay.
             flat.pop("message", None)
     if "finalizers" in flat:
         flat["finalizers"] = [f for f in flat["finalizers"] if f == names.FINALIZER]
@@ -327,20 +332,20 @@ def _flat_workflow(picked: Object) -> Object:
             del flat["finalizers"]
     maker, label = flat.get("maker"), flat.get("label")
     if maker is not None or label is not None:
-        # Those that flux-coral2 may have made have neither.
+        # wlmID and jobID matter only for workflows that flux-coral2 may have created.
         flat.pop("wlm", None)
         flat.pop("noted", None)
-        if maker == label:  # as always, but where somebody has changed the label
+        if maker == label:  # they differ only after somebody has changed the label
             del flat["maker"]
     if flat.get("computes_namespace") == flat.get("namespace"):
         flat.pop("computes_namespace", None)
-    if state != "PreRun":  # it is for the job's start
+    if state != "PreRun":  # variables are set at the job's start
         flat.pop("env", None)
     return flat
 
 
 def _is_kept(flat: Object) -> bool:
-    """Whether the module may keep the workflow with its job, as it is."""
+    """Whether the module may store the workflow unchanged with its job."""
     state = flat.get("state")
     return state in KEPT_STATES and state == flat.get("desired") and "ready" in flat
 
@@ -348,12 +353,12 @@ def _is_kept(flat: Object) -> bool:
 def project(
     plural: str, obj: Object, whole: bool = False, listed: bool = False
 ) -> Object:
-    """What goes to the module of an object of a kind. Without a table that is all but
-    managedFields. With `whole`, and of a workflow that the module may keep if it is not
-    one of a list, its "text" has all of it.
+    """Reduce an object of a kind to the fields that the module reads; for a kind
+    without a table drop only managedFields. Add the whole object as "text" with
+    `whole`, and for a workflow that the module may store unless it comes from a list.
 
     Raises:
-        FieldError: it is not of the form that the module reads.
+        FieldError: a field has a wrong type.
     """
     fields = FIELDS.get(plural)
     try:
@@ -374,7 +379,7 @@ def project(
 
 
 def _as_type(fields: Any) -> Any:
-    """For msgspec, which refuses more of what is there for ANY."""
+    """The type for msgspec, which is stricter than project() about ANY."""
     if isinstance(fields, list):
         return list[_as_type(fields[0])]  # type: ignore[misc]
     if isinstance(fields, dict):
@@ -387,13 +392,13 @@ def _as_type(fields: Any) -> Any:
 
 
 class Picked(dict[str, Any]):
-    """An object of which no more was read than the module reads."""
+    """An object reduced to the fields that the module reads."""
 
 
 class Reader:
-    """Reads JSON about objects of a kind in one go: of each what project() would make
-    of it. It raises ValueError where it does not know better, as always where msgspec
-    is not installed."""
+    """Decodes and projects JSON of objects of a kind in one step, with the result of
+    project(). Raises ValueError where project() has to decide, and always without
+    msgspec."""
 
     def __init__(self, plural: str) -> None:
         self._plural = plural
@@ -441,16 +446,16 @@ def _read_nothing(text: bytes) -> Any:
 
 
 def _without_managed(obj: Object) -> Object:
-    """Nobody reads metadata.managedFields, and they make objects big."""
+    """The object without metadata.managedFields, which are large and unused."""
     metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
     return {**obj, "metadata": metadata}
 
 
 def text_of(plural: str, obj: Object) -> str:
-    """All of an object as JSON.
+    """A whole object as JSON.
 
     Raises:
-        FieldError: it is nested too deeply.
+        FieldError: the object is nested too deeply.
     """
     try:
         return to_json(_without_managed(obj)).decode()

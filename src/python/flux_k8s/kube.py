@@ -1,6 +1,6 @@
-# A thin, thread-safe client for the Kubernetes API: paths, versions, errors.
-# Authentication, trust and proxies are as the kubernetes package reads them from
-# the kubeconfig; transport.py has the connections.
+# A thin client for the Kubernetes API: paths, versions, errors. kubeconfig.py reads
+# authentication, trust and proxies by the kubernetes package; transport.py owns the
+# connections.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Kubernetes requests for the agent."""
 
@@ -31,22 +31,20 @@ from flux_k8s.trust import insecurity
 LOGGER = logging.getLogger(__name__)
 
 READ_TIMEOUT_S = 60.0
-# A watch ends by itself after its time; so much later it must be dead.
+# A watch that has not ended this long after its time has a dead connection.
 WATCH_SLACK_S = 10.0
-# How often a list begins anew because it took longer than the server remembers.
+# Tries of a list whose beginning the server forgets (410) before the end is read.
 LIST_TRIES = 4
-# Objects for each request of one.
+# Objects per request of a list.
 LIST_PART = 500
-# A kubeconfig is not read again more often than this, however many workers
-# are refused at once.
+# The least time between reads of a kubeconfig: many workers may be refused at once.
 RELOAD_INTERVAL_S = 1.0
-# All parts of a list are no larger together: a server may say for ever that there is
-# more.
+# The size limit of a list in all its parts: a faulty server may never end it.
 LIST_BYTES = 256 << 20
-# So long a token serves before the settings are asked for it again.
+# The time for which the headers of requests, with their token, are cached.
 AUTH_S = 1.0
 
-# How a refusal by a webhook begins, which no rule takes back.
+# Marks the refusal of a webhook, which is permanent also while the server starts.
 WEBHOOK = "admission webhook"
 NOT_SERVED = "could not find the requested resource"
 
@@ -88,8 +86,8 @@ def _decoded_part(data: bytes, what: str) -> Part:
 class Kube:
     """Requests to one API server, for one thread.
 
-    Methods with an "a" before their name are coroutines, for a loop of the caller,
-    that do the same as those without, which wait for the answer.
+    Methods whose names begin with "a" are coroutines for a loop of the caller; the
+    methods without the "a" wait for the answer.
     """
 
     def __init__(
@@ -104,11 +102,11 @@ class Kube:
 
         Args:
             path: of the kubeconfig, or None for the default one.
-            connections: how many connections are kept open.
-            stats: where requests are counted.
+            connections: the number of connections kept open.
+            stats: counts the requests.
             insecure: --allow-insecure-kubernetes of the agent.
-            picked: of objects that were written read what the module reads (Picked),
-                where that can be done in one go.
+            picked: reduce written objects to the fields that the module reads (Picked)
+                while they are decoded, if possible.
         Raises:
             ConfigError: the file cannot be used.
         """
@@ -122,26 +120,26 @@ class Kube:
         self._insecure = insecure
         self._warned = ""
         self._loaded_at = 0.0
-        # headers for a content type, as the settings were until when
+        # cached headers by content type, and the end of their validity
         self._headers: dict[str, tuple[str, ...]] = {}
         self._headers_until = 0.0
         self._versions: dict[str, str] = {}
-        # paths of kinds in namespaces, with these versions
+        # paths of kinds in namespaces, which contain these versions
         self._roots: dict[tuple[str, str], str] = {}
-        # what is wrong with the kubeconfig, whose last good content is in use
+        # the fault of the kubeconfig while its last good content stays in use
         self._fault = ""
-        # that of watches
+        # of open watches
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._waiting = Loop()
         self._load()
 
     def files(self) -> list[str]:
-        """The files of the kubeconfig that are there."""
+        """The existing files of the kubeconfig."""
         return [f for f in kubeconfig.files(self._given) if os.path.exists(f)]
 
     @property
     def server(self) -> str:
-        """The address of the API server, as the kubeconfig has it."""
+        """The address of the API server in the kubeconfig."""
         return str(self._configuration.host)
 
     def _load(self) -> None:
@@ -159,7 +157,7 @@ class Kube:
             self._fault = ""
 
     def _judge(self, fault: str) -> None:
-        """Refuse an insecure server, or say once that it is allowed."""
+        """Reject an insecure server, or log once that it is allowed."""
         option = "--allow-insecure-kubernetes"
         if fault and not self._insecure:
             text = f"kubeconfig {self.path}: {fault}; only {option} allows that"
@@ -177,8 +175,8 @@ class Kube:
         self._load()
 
     def _header_lines(self, content_type: str = "") -> tuple[str, ...]:
-        """Each look at the settings reads a token that is to be renewed, and all of
-        the environment: most of a request's own cost."""
+        """The headers of a request, cached: auth_settings() may renew the token and
+        reads the environment, which is most of a request's own cost."""
         now = time.monotonic()
         if now >= self._headers_until:
             self._headers.clear()
@@ -203,8 +201,8 @@ class Kube:
         body: Any = None,
         content_type: str = "application/json",
     ) -> bytes:
-        """Repeating is the command queue's business, which knows what may be
-        repeated and when."""
+        """Send a request once; returns the body of the answer. The command queue
+        decides on retries."""
         data = None if body is None else to_json(body)
         headers = self._header_lines("" if body is None else content_type)
         began = time.monotonic()
@@ -223,7 +221,7 @@ class Kube:
         return answer.data
 
     async def _open(self, what: tuple[str, str], path: str, timeout_s: float) -> Stream:
-        """Begin to read what goes on for so long."""
+        """Open a streaming answer that lasts at most `timeout_s`."""
         began = time.monotonic()
         stream = self._transport.stream(path, self._header_lines(), timeout_s)
         self._streams.add(stream)
@@ -256,10 +254,9 @@ class Kube:
         return ApiError(0, BROKEN if error.connected else UNREACHABLE, str(error))
 
     def _doubt(self, since: float) -> None:
-        """The server has not answered since then, though nobody has said that it is
-        gone: open anew the watches that have heard nothing since then either. What
-        comes next goes over new connections: those that there are may all end at
-        what is dead."""
+        """After a timeout, suspect all connections of ending at a dead server: use new
+        ones for further requests, and reopen the watches that have been silent since
+        `since`."""
         self._transport.renew()
         for stream in list(self._streams):
             if stream.heard_at < since:
@@ -279,26 +276,26 @@ class Kube:
             and WEBHOOK not in error.message
             and self.comeback.settling
         ):
-            # A server that has just started has not read its rules yet.
+            # A starting server has not read its rules yet: transient.
             return ApiError(0, BROKEN, error.message)
         if error.status >= 500:
             self.comeback.lost()
         unknown = error.reason in ("", BROKEN) or NOT_SERVED in error.message
         if error.status == 404 and unknown:
-            # Not that the object is missing: the server does not serve this
-            # version (any more), or not yet. Find out anew which one it does.
+            # The server does not serve this version now, whether the object exists or
+            # not. Determine the versions anew.
             self._versions.clear()
             self._roots.clear()
             return ApiError(0, BROKEN, f"not served: {error.message}")
         if error.reason == BROKEN and not error.transient:
-            # Who says no here is not the API server, and knows no better.
+            # Not an answer of the API server but of a proxy, say: transient.
             text = f"HTTP status {error.status}: {error.message}"
             return ApiError(0, BROKEN, text)
         return error
 
     def _try_reload(self) -> None:
-        """A file that is being written, or gone, is no end: what was read before
-        stays. The log says so once, also when it can be read again."""
+        """Read the kubeconfig again. While the file is missing or partly written keep
+        its last good content, and log the fault once."""
         try:
             self._reload()
         except ConfigError as exc:
@@ -323,7 +320,7 @@ class Kube:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
-        """Write one object, and read what has become of it.
+        """Write one object; returns the object in the answer.
 
         Args:
         where: plural name of the kind, namespace, and name or "".
@@ -338,14 +335,14 @@ class Kube:
             try:
                 return self._readers[plural].object(data)
             except ValueError:
-                pass  # it is no object, or project() says what is wrong
+                pass  # not an object, or project() names the fault
         return _decoded(data, f"{method} {path}")
 
     async def aversion(self, group: str) -> str:
         """The newest version of an API group that the server offers.
 
         Raises:
-            ApiError: the group is not there, or the server cannot be asked.
+            ApiError: the group does not exist, or the server cannot be asked.
         """
         if not group:
             return "v1"
@@ -357,7 +354,7 @@ class Kube:
             except ApiError as exc:
                 if exc.status != 404:
                     raise
-                # No object is missing that somebody has asked for.
+                # Not 404, which would mean that a requested object is missing.
                 raise ApiError(0, BROKEN, f"API group {group}: {exc.message}") from exc
             try:
                 version = newest(v["version"] for v in answer["versions"])
@@ -383,8 +380,8 @@ class Kube:
     async def amay(
         self, res: Resource, verb: str, namespace: str = "", subresource: str = ""
     ) -> bool:
-        """Whether we may do that, as the API server says; namespace "" is
-        everywhere."""
+        """Whether the API server permits us `verb` on a kind; namespace "" means
+        all."""
         review = await self._request(
             ("create", "selfsubjectaccessreviews"),
             "POST",
@@ -414,8 +411,8 @@ class Kube:
         return obj
 
     async def acreate(self, plural: str, namespace: str, obj: Object) -> Object:
-        """Create an object; apiVersion and kind are filled in, and the
-        apiVersion of owners of the same group."""
+        """Create an object. Sets apiVersion and kind, and the apiVersion of its owners,
+        which are assumed to be of the same group."""
         res = RESOURCES[plural]
         version = await self.aversion(res.group)
         body = dict(obj)
@@ -441,17 +438,16 @@ class Kube:
         return self._one("patch", where, operations, "application/json-patch+json")
 
     def adelete(self, plural: str, namespace: str, name: str) -> Task[Object]:
-        """Delete an object; with finalizers it stays until they are gone."""
-        # DeleteOptions that say nothing: what has a body libcurl does not send again
+        """Delete an object; one with finalizers stays until they are removed."""
+        # Send empty DeleteOptions: libcurl does not resend a request with a body.
         return self._one("delete", (plural, namespace, name), {})
 
     async def alist_all(
         self, plural: str, selector: str = "", limit: int = LIST_PART
     ) -> tuple[list[Object], str]:
-        """All objects of a kind in every namespace.
+        """List the objects of a kind in every namespace.
 
-        A list in parts that takes longer than the server remembers its
-        beginning (410) begins anew.
+        Starts again if the server forgets the beginning (410) before the last part.
 
         Args:
             selector: label selector, or "" for all.
@@ -464,12 +460,12 @@ class Kube:
     async def apick_all(
         self, plural: str, selector: str, recent: bool = False
     ) -> tuple[list[Object], str]:
-        """The same, but of each object no more than what the module reads. One that is
-        not as it should be is left out.
+        """List the objects of a kind, reduced to the fields that the module reads.
+        Malformed objects are logged and left out.
 
         Args:
-            recent: as the server has them at hand, which may be some seconds old. It
-                need not read every object of the kind then to choose a few.
+            recent: accept objects that are some seconds old, from the server's cache:
+                it then selects few objects without reading all from etcd.
         """
 
         def pick(objects: list[Object]) -> list[Object]:
@@ -488,8 +484,8 @@ class Kube:
         self.stats.refuse(plural)
 
     async def anow(self, plural: str) -> str:
-        """The resource version that a list of a kind would have now: never an older
-        one than of anything that the server has shown, unless it has lost that."""
+        """The resource version of a list of a kind now. An older version than the
+        server has shown before means that the server has lost data."""
         url = f"{await self._path(RESOURCES[plural])}?limit=1"
         data = await self._send(("list", plural), "GET", url)
         return _decoded_part(data, f"GET {url}")[1]
@@ -497,7 +493,7 @@ class Kube:
     async def alist_in(
         self, plural: str, namespace: str, selector: str
     ) -> list[Object]:
-        """The objects of a kind in one namespace that a label selector names."""
+        """The objects of a kind in one namespace that match a label selector."""
         path = await self._path(RESOURCES[plural], namespace)
         return (await self._list(_as_they_are, plural, path, selector, LIST_PART))[0]
 
@@ -510,9 +506,9 @@ class Kube:
         limit_bytes: int,
         since_s: int | None = None,
     ) -> bytes:
-        """The last lines that a container has written; of them the beginning,
-        where they are more than a number of bytes. With `since_s` each has its time
-        before it, and unless it is 0 they are of the last so many seconds."""
+        """The last lines of a container's log, truncated at their end to `limit_bytes`.
+        With `since_s` each line begins with a timestamp; a value above 0 selects the
+        lines of the last `since_s` seconds."""
         query = {
             "container": container,
             "tailLines": str(lines),
@@ -555,7 +551,7 @@ class Kube:
         recent: bool = False,
     ) -> tuple[list[T], str]:
         """Args:
-        pick: what is wanted of the objects of each part, as it comes.
+        pick: reduces the objects of each part when it arrives.
         """
         objects: list[T] = []
         size = 0
@@ -585,7 +581,7 @@ class Kube:
             if more == query.get("continue"):
                 raise ApiError(0, BROKEN, f"GET {path}: the list does not go on")
             query["continue"] = more
-            query.pop("resourceVersion", None)  # it is in there
+            query.pop("resourceVersion", None)  # part of "continue"
 
     async def awatch(
         self,
@@ -598,8 +594,8 @@ class Kube:
         """Open a watch of a kind in every namespace, with bookmarks.
 
         Args:
-            picked: of each object what the module reads, and of the events of an
-                object that come together only the last.
+            picked: reduce objects to the fields that the module reads, and of an
+                object's events that arrive together yield the last.
         """
         query = {
             "watch": "true",
@@ -610,8 +606,8 @@ class Kube:
         if selector:
             query["labelSelector"] = selector
         path = f"{await self._path(RESOURCES[plural])}?{urlencode(query)}"
-        # The server closes the stream after timeout_s: silence much beyond
-        # that is a connection that died without a word.
+        # The server closes the stream after timeout_s: a stream that is open much
+        # longer has a dead connection.
         stream = await self._open(("watch", plural), path, timeout_s + WATCH_SLACK_S)
         return WatchStream(
             stream,
@@ -621,7 +617,7 @@ class Kube:
             refused=lambda error: self._refuse(plural, error),
         )
 
-    # For who waits
+    # Blocking calls
 
     def version(self, group: str) -> str:
         return self._waiting.run(self.aversion(group))

@@ -1,4 +1,4 @@
-# The kubeconfig: which API server, and who the agent is there.
+# The kubeconfig: the address of the API server, and the agent's credentials there.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Reading a kubeconfig, with errors that name the file."""
 
@@ -17,10 +17,10 @@ from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
-# An exec plugin that has not answered after so long is killed: the agent waits for it.
+# Time limit of an exec plugin, for which the agent blocks.
 EXEC_S = 20.0
 
-# What the kubernetes package raises for a file that is not what it should be.
+# Exceptions of the kubernetes package for a malformed file.
 _FAULTS = (
     ConfigException,
     OSError,
@@ -33,11 +33,11 @@ _FAULTS = (
 
 
 class ConfigError(Exception):
-    """There is no usable kubeconfig; the text names the file."""
+    """The kubeconfig is missing or unusable; the text names the file."""
 
 
 class InsecureError(ConfigError):
-    """The kubeconfig would have the agent trust anybody."""
+    """The kubeconfig does not authenticate the API server."""
 
 
 def default() -> str:
@@ -68,13 +68,13 @@ class _Merger(KubeConfigMerger):  # type: ignore[misc]
             self.config_merged.value["current-context"] = context
 
 
-# Certificates and keys that a kubeconfig has embedded, of the read() under way.
+# Embedded certificates and keys of the kubeconfig that read() is reading.
 _embedded: list[IO[bytes]] = []
 
 
 def _in_memory(content: str | bytes, *_args: Any, **_options: Any) -> str:
-    """A file for libcurl. The kubernetes package writes it to the directory for
-    temporary files once, and does not notice when that is swept."""
+    """Write an embedded certificate or key to memory, for libcurl. The kubernetes
+    package would write it to /tmp once, and not notice when /tmp is cleaned."""
     # no "with": read() keeps it open
     file = open(os.memfd_create("kubeconfig"), "wb")  # noqa: SIM115
     _embedded.append(file)
@@ -86,12 +86,12 @@ def _in_memory(content: str | bytes, *_args: Any, **_options: Any) -> str:
 kubernetes.config.kube_config._create_temp_file_with_content = _in_memory
 
 
-# What an exec plugin has failed with: the kubernetes package only logs that.
+# Errors of exec plugins, which the kubernetes package only logs.
 _failed: list[str] = []
 
 
 def _plugin(config: Any, *args: Any) -> Any:
-    """An exec plugin that has to answer in time, all its processes with it."""
+    """An exec plugin with a time limit, after which its processes are killed."""
     provider = ExecProvider(config, *args)
     command = provider.args[0]
     provider.args = ["timeout", "--signal=KILL", str(EXEC_S), *provider.args]
@@ -122,7 +122,7 @@ def _proxy(config: Any) -> Any:
 
 
 def _load(paths: list[str], configuration: Any) -> Any:
-    """The merged files, which are in the configuration then."""
+    """Load the merged files into the configuration; returns their content."""
     merged = _Merger(paths)
     loader = KubeConfigLoader(
         config_dict=merged.config,
@@ -147,8 +147,8 @@ def read(path: str | None, configuration: Any) -> kubernetes.client.ApiClient:
     Args:
         path: of one file; None for the default, of which files may be missing.
     Returns:
-        a client that has it. Certificates may be files that are there as long as its
-        pool is.
+        a client with that configuration. Files of certificates may exist only as long
+        as its pool.
     Raises:
         ConfigError: the file cannot be used.
     """
@@ -170,7 +170,7 @@ def read(path: str | None, configuration: Any) -> kubernetes.client.ApiClient:
     finally:
         _embedded.clear()
     if passed_over:
-        # Older packages would go to the server by themselves.
+        # Older packages ignore proxy-url and would connect directly.
         raise ConfigError(
             f"kubeconfig {path}: proxy-url needs a newer Python package kubernetes"
             f" than {kubernetes.__version__}"

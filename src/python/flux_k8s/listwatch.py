@@ -1,5 +1,5 @@
-# Lists and watches Kubernetes objects, a coroutine for each kind: what it sees is
-# handed to a callback.
+# Lists and watches Kubernetes objects, with a coroutine for each kind that reports to a
+# Sink, which is agent.py's Session.
 # SPDX-License-Identifier: LGPL-3.0-only
 """List+watch with resource versions, bookmarks and 410 recovery."""
 
@@ -26,32 +26,31 @@ from flux_k8s.objects import (
 
 LOGGER = logging.getLogger(__name__)
 
-# A watch is opened anew, where it was, after a time between these two.
+# Bounds of the random time after which a watch is reopened at its position.
 WATCH_TIMEOUT_S = (180, 300)
 BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 30.0
-# While no connection can be made.
+# Cap on the pause while no connection can be opened.
 PROBE_CAP_S = 10.0
 HTTP_GONE = 410
 SHORT_WATCH_S = 1.0
-# Refusals that say nothing of where a watch begins: who asks, and how often.
+# Refusals for other causes than the position of a watch.
 OTHER_REFUSALS = (401, 403, 404, 408, HTTP_GONE, 429)
-# In the text of one that does, whose status is 500.
+# Marks the text of a refused position that has status 500.
 POSITION = "resourceVersion"
-# So many in a row, and the server will never take that position.
+# Consecutive refusals after which the position counts as lost.
 REFUSALS = 3
 
 
 def backoff_s(attempt: int, first_s: float, cap_s: float) -> float:
-    """Seconds to wait before repeating something that has failed `attempt`
-    times (counted from 1): doubled each time up to a cap, with jitter so that
-    many who failed together do not come back together."""
+    """Seconds to wait after `attempt` failures (from 1): doubled each time up to a cap,
+    with jitter so that clients that failed together do not return together."""
     grown = first_s * 2.0 ** min(attempt - 1, 30)
     return min(cap_s, grown) * random.uniform(0.5, 1.5)
 
 
 def pause_s(error: ApiError, attempt: int, first_s: float, cap_s: float) -> float:
-    """The same after an error in which the server may have said how long."""
+    """Seconds to wait after an error, but not less than the server requested."""
     delay = backoff_s(attempt, first_s, cap_s)
     if error.retry_after_s is None:
         return delay
@@ -59,19 +58,19 @@ def pause_s(error: ApiError, attempt: int, first_s: float, cap_s: float) -> floa
 
 
 class Sink:
-    """What a watch tells its owner, in turns of its loop."""
+    """Receives the reports of watches, in turns of their loop."""
 
     async def listing(self, plural: str) -> None:
-        """Every object of the kind is about to be asked for."""
+        """The watch is about to request a list of the kind."""
         raise NotImplementedError
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
-        """Every object of the kind, as of a resource version: of each what the
+        """All objects of the kind at a resource version, reduced to the fields that the
         module reads."""
         raise NotImplementedError
 
     def changed(self, plural: str, event: str, obj: Object) -> None:
-        """One object was ADDED, MODIFIED or DELETED: of it what the module reads."""
+        """An object was ADDED, MODIFIED or DELETED, reduced as in listed()."""
         raise NotImplementedError
 
     def health(self, plural: str, error: str | None) -> None:
@@ -79,23 +78,22 @@ class Sink:
         raise NotImplementedError
 
     def went_back(self, plural: str, why: str) -> None:
-        """What has been told of this kind may not be so any more, whatever its
-        version. It is listed anew, unless the watch is stopped now."""
+        """Earlier reports of this kind may be wrong, whatever their versions. The watch
+        lists the kind anew unless it is stopped now."""
         raise NotImplementedError
 
 
 class WentBack(Exception):
-    """The server has lost what it has shown: a backup was restored, say."""
+    """The server has lost data that it has shown, as after the restore of a backup."""
 
 
 class Watch:
     """Lists a kind once, then follows its changes until stopped.
 
-    A watch that has ended, however it did, resumes where it stopped; only when the
-    server has forgotten that point (410) is everything listed anew. Before it resumes
-    versions are compared: a server to which a backup was restored takes a position that
-    it has not reached yet, and says nothing until it gets there. An object is not told
-    of once more in a version that is not newer than what was told.
+    After the end of a request the watch resumes at its position; it lists the kind anew
+    only if the server has forgotten that position (410). It compares versions first: a
+    server restored from a backup accepts a position that it has not reached yet, and
+    stays silent until then. Objects are reported again only in a newer version.
     """
 
     def __init__(self, kube: Kube, plural: str, selector: str, sink: Sink) -> None:
@@ -104,27 +102,27 @@ class Watch:
         self._selector = selector
         self._sink = sink
         self._stopped = False
-        # the server is back, or all is to end: no pause is needed any more
+        # the server is back: end the pause early
         self._hurry = False
         self._paused: Pause | None = None
         kube.comeback.listen(self._wake)
         self._stream: WatchStream | None = None
         self._resume_from = ""
-        # what was told: the version of each object, and the newest of those deleted
+        # the reported version of each object, and the newest one of deleted objects
         self._versions: dict[Name, int] = {}
         self._deleted = 0
-        # of the position, in a row
+        # consecutive refusals of the position
         self._refusals = 0
         self._failures = 0
-        # lists and streams in a row that told nothing
+        # consecutive lists and streams without an event
         self._idle_turns = 0
 
     def version(self, name: Name) -> int:
-        """That of an object as it was told of last; 0 if it is not known."""
+        """The version of an object that was reported last; 0 for an unknown object."""
         return self._versions.get(name, 0)
 
     def stop(self) -> None:
-        """Ask it to end; nothing more is reported."""
+        """End the watch soon, and report nothing more."""
         self._stopped = True
         if self._paused is not None:
             self._paused.end()
@@ -172,7 +170,7 @@ class Watch:
         return ""
 
     async def _compare(self, version: str) -> None:
-        """Raises WentBack if the server is not as far as it was."""
+        """Raises WentBack if the server's version is older than our position."""
         now = await self._kube.anow(self._plural)
         if 0 < version_number(now) < version_number(version):
             raise WentBack(f"resource version {now} after {version}")
@@ -188,10 +186,10 @@ class Watch:
         return version
 
     def _learn(self, objects: list[Object]) -> None:
-        """A list is as of now: no object in it is older than what was told.
+        """Replace the reported versions by those of a list.
 
         Raises:
-            WentBack: one is.
+            WentBack: an object in the list is older than the one reported.
         """
         versions = {name_of(obj): version_of(obj) for obj in objects}
         for name, told in self._versions.items():
@@ -200,7 +198,7 @@ class Watch:
         self._versions, self._deleted = versions, 0
 
     async def _follow(self, version: str) -> str:
-        """Watch until the server ends the stream; the version to go on from."""
+        """Watch until the server ends the stream; returns the position to resume at."""
         self._resume_from = version
         told = False
         began = time.monotonic()
@@ -229,7 +227,7 @@ class Watch:
         return self._resume_from
 
     def _count_refusal(self, error: ApiError) -> None:
-        """Raises WentBack if the position is refused for good."""
+        """Raises WentBack if the server keeps refusing the position."""
         refused = 400 <= error.status < 500 and error.status not in OTHER_REFUSALS
         if not refused and POSITION not in error.message:
             return
@@ -238,13 +236,13 @@ class Watch:
             raise WentBack(f"refused {self._refusals} times: {error.message}")
 
     def _see(self, events: Iterator[Event]) -> bool:
-        """Whether the watch has come further with them."""
+        """Report events; returns whether they have advanced the position."""
         before, count = self._resume_from, 0
         try:
             for event, obj in events:
                 seen = position_of(obj)
                 number = version_number(seen)
-                # One that is lower, or no number after one that is, is no position.
+                # Ignore a lower version, and a malformed one after a number.
                 if seen and number >= version_number(self._resume_from):
                     self._resume_from = str(seen)
                 if event not in CHANGES or self._stopped:
@@ -260,8 +258,9 @@ class Watch:
         return told
 
     def _is_news(self, event: str, obj: dict[str, Any], version: int) -> bool:
-        """Whether that is newer than what was told; without a number it may be. An
-        object that is not known and older than what has been deleted may be that."""
+        """Whether an event is newer than the last report of its object; assumed for a
+        version without a number. An unknown object older than the last deletion may be
+        the deleted one, so it is not news."""
         if not version:
             return True
         name = name_of(obj)
@@ -275,15 +274,16 @@ class Watch:
         return True
 
     async def _slow_down(self) -> None:
-        """Once is nothing; but who is sent away again and again without having
-        heard anything waits before asking again."""
+        """Pause if consecutive requests end without an event, but not after the
+        first."""
         self._idle_turns += 1
         if self._idle_turns > 1:
             turns = self._idle_turns - 1
             await self._wait(backoff_s(turns, BACKOFF_FIRST_S, BACKOFF_CAP_S), False)
 
     async def _wait(self, seconds: float, hurry: bool = True) -> None:
-        """Until we are stopped, or, if that is wanted, until the server is back."""
+        """Wait for a time, or until stop(), or with `hurry` until the server is
+        back."""
         end = time.monotonic() + seconds
         while not self._stopped and not (hurry and self._hurry):
             left_s = end - time.monotonic()
@@ -317,7 +317,7 @@ class Watch:
             return
         await self._wait(delay)
         if self._hurry:
-            # Somebody may have got through since this request was begun.
+            # The comeback may precede the failed request: pause a little.
             await self._wait(backoff_s(1, BACKOFF_FIRST_S, cap_s), False)
 
 
@@ -344,7 +344,7 @@ class Watchers:
             loop.spawn(watch.run())
 
     def stop(self) -> None:
-        """They are silent from now on."""
+        """Stop all watches."""
         for watch in self._watches.values():
             watch.stop()
 

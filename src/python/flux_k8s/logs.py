@@ -9,20 +9,20 @@ from typing import Any
 from flux_k8s.errors import BROKEN, ApiError
 from flux_k8s.kube import Kube
 
-# The sum over all containers of a job stays below this.
+# The limit on all logs of a job together.
 TOTAL_BYTES = 256 * 1024
-# More is not even read from the API server, to find the end in.
+# The most to read of one log in order to find its end.
 READ_BYTES = 1024 * 1024
 
 
 TAIL_LINES = (1000, 100, 10, 1)
-# How often a log is asked for whose node does not answer.
+# Tries for a log whose node does not answer.
 NODE_TRIES = 2
 
 
 def _is_of_node(error: ApiError) -> bool:
-    """Whether it may be the node that is in trouble: the API server asks it for
-    the log, and says or waits for what it does."""
+    """Whether the node may be the cause of an error: the API server fetches the log
+    from it, and passes errors on or times out."""
     return error.status in (500, 502, 504) or (
         error.status == 0 and error.reason == BROKEN
     )
@@ -31,7 +31,8 @@ def _is_of_node(error: ApiError) -> bool:
 async def _ask(
     kube: Kube, place: tuple[str, str, str], lines: int, since_s: int | None
 ) -> bytes:
-    """The job's end waits for a log, so it is not asked of a dead node for ever."""
+    """The end of a log. Raises ApiError 404 after NODE_TRIES on a dead node, as the end
+    of the job waits for its logs."""
     for _ in range(NODE_TRIES):
         try:
             return await kube.apod_log(*place, lines, READ_BYTES, since_s)
@@ -45,8 +46,8 @@ async def _ask(
 async def _read(
     kube: Kube, place: tuple[str, str, str], since_s: int | None
 ) -> tuple[str, bool]:
-    """The end of a log, and whether there may be more before it. Where lines are
-    so long that the end is cut off, fewer."""
+    """The end of a log, and whether more may precede it. Ask for fewer lines if these
+    are so long that READ_BYTES cuts off the end."""
     data, lines = b"", 0
     for lines in TAIL_LINES:
         data = await _ask(kube, place, lines, since_s)
@@ -57,8 +58,8 @@ async def _read(
 
 
 def tail(text: str, limit_bytes: int) -> tuple[str, bool]:
-    """The end of a text, from the beginning of a line if there is room for one,
-    and whether something is missing before it."""
+    """The last `limit_bytes` of a text, from the beginning of a line if possible, and
+    whether the beginning of the text is missing."""
     data = text.encode(errors="replace")
     if len(data) <= limit_bytes:
         return text, False
@@ -76,12 +77,12 @@ async def read_logs(
     limit_bytes: int,
     since_s: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The end of the log of each container of the pods that are selected.
+    """The end of the log of each container of the selected pods.
 
     Args:
-        limit_bytes: of each container.
-        since_s: only what was printed in the last so many seconds, with 0 whenever;
-            each line then begins with the time at which it was printed.
+        limit_bytes: limit for each container.
+        since_s: only lines of the last `since_s` seconds, 0: all. Unless None, each
+            line begins with its timestamp.
     Returns:
         Objects with pod, node, phase, container, log, truncated, and error if
         the log could not be read.

@@ -1,8 +1,8 @@
-# Requests side by side in one thread. A coroutine stands for what is to be done, one
-# step after the other; what it waits for, a request say, can be started by a loop.
-# libcurl's "multi" interface (transport.py) does the work.
+# Runs concurrent requests in one thread: a coroutine for each task, whose awaitables,
+# such as a request, the loop starts. libcurl's "multi" interface (transport.py)
+# transfers the data. The agent turns the loop in the Flux reactor.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Coroutines that wait for answers."""
+"""A loop for coroutines that wait for answers."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from flux_k8s.transport import Done, Multi, NoAnswer, Waited
 T = TypeVar("T")
 Task = Coroutine[Waited, Any, T]
 
-# How libcurl is told what epoll has seen.
+# Events of epoll that mean readable and writable to libcurl.
 _IN = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 _OUT = select.EPOLLOUT | select.EPOLLERR
 
-# How often a turn looks at what has come.
+# Polls of the sockets in one turn.
 LOOKS = 4
 
 
 class Loop:
-    """What is under way. Of one thread.
+    """The coroutines and transfers of one thread.
 
-    Whoever has it calls turn() when `fd` can be read, and when `due`, which
-    changes with each turn and each call, has come. Everything else happens in there.
+    The owner calls turn() when `fd` is readable, and at the time `due`, which changes
+    with each turn and each call. Coroutines and callbacks run inside turn().
     """
 
     def __init__(self) -> None:
@@ -45,14 +45,14 @@ class Loop:
         self._order = itertools.count()
 
     def close(self) -> None:
-        """What is under way is not heard of again."""
+        """Drop all transfers under way, without an answer."""
         for multi in list(self.multis):
             multi.close()
         self._epoll.close()
 
     @property
     def due(self) -> float:
-        """When to turn at the latest, on the monotonic clock."""
+        """The time of the next turn at the latest, on the monotonic clock."""
         due = min(self._timed.values(), default=math.inf)
         return min(due, self._timers[0][0]) if self._timers else due
 
@@ -60,15 +60,15 @@ class Loop:
         heapq.heappush(self._timers, (due, next(self._order), callback))
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Have it called in a turn, and not in the middle of something else."""
+        """Call a function in the next turn, outside of other callbacks."""
         self.call_at(0.0, callback)
 
     def spawn(self, task: Task[None]) -> None:
-        """Begin with a task, which must not raise anything."""
+        """Start a task, which must not raise any exception."""
         self._resume(task, task.send, None)
 
     def run(self, task: Task[T]) -> T:
-        """Turn until a task has come to its end."""
+        """Turn until a task ends; returns its result, or raises its exception."""
         ended: list[Callable[[], T]] = []
 
         async def hold() -> None:
@@ -101,12 +101,12 @@ class Loop:
         try:
             waited.start(self, done)
         except Exception as exc:
-            # It would wait for ever.
+            # Raise in the task, which would wait for ever.
             self._resume(task, task.throw, exc)
 
     def turn(self) -> None:
-        """Do all that can be done without waiting, and what has come meanwhile: who
-        calls this has more to do before it can again."""
+        """Handle all events without waiting. Poll LOOKS times, as the caller may take a
+        while before its next turn."""
         for _ in range(LOOKS):
             seen = self._epoll.poll(0)
             for fd, events in seen:
@@ -118,8 +118,7 @@ class Loop:
                 return
 
     def begin(self) -> None:
-        """Send what is to be sent, and do all else that is due: a turn without a
-        look at what has come."""
+        """Send new requests and run due timers: a turn without polling the sockets."""
         while self.due <= time.monotonic():
             self._run_timers()
 
@@ -131,7 +130,7 @@ class Loop:
         while self._timers and self._timers[0][0] <= now:
             heapq.heappop(self._timers)[2]()
 
-    # For Multi: what libcurl wants to be told of
+    # For Multi: sockets and timeouts of libcurl
 
     def watch(self, multi: Multi, fd: int, readable: bool, writable: bool) -> None:
         events = select.EPOLLIN * readable | select.EPOLLOUT * writable
@@ -146,7 +145,7 @@ class Loop:
             try:
                 self._epoll.unregister(fd)
             except OSError:
-                pass  # it is closed, and with that not watched any more
+                pass  # closing the socket has removed it from epoll
 
     def time(self, multi: Multi, wait_s: float | None) -> None:
         if wait_s is None:
@@ -160,7 +159,7 @@ def _throw(error: Exception) -> Any:
 
 
 class Pause:
-    """A coroutine that awaits it goes on after a time, or when it is ended."""
+    """Suspends the coroutine that awaits it for a time, or until end()."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -19,8 +19,8 @@ from flux_k8s.texts import LogFormatter
 LOGGER = logging.getLogger("flux_k8s")
 
 MAX_WORKERS = 1024
-# Options of the service of flux-coral2, which a site's unit may still have, and what
-# to do instead, with argparse's nargs of each.
+# Options of the service of flux-coral2, which a site's unit may still contain: names,
+# argparse's nargs, and the replacement.
 OLD_OPTIONS = (
     (("-w", "--watch-interval"), None, "nothing is polled any more"),
     (
@@ -39,7 +39,7 @@ OLD_OPTIONS = (
 
 
 def add_old_options(parser: argparse.ArgumentParser) -> None:
-    """Take the options of flux-coral2; those that are given go to args.old."""
+    """Accept the options of flux-coral2, and collect given ones in args.old."""
 
     class Old(argparse.Action):
         def __call__(
@@ -115,8 +115,8 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def spare_collector() -> None:
-    """What is read goes with its last reference: have Python look for circles, which
-    are few, less often, and never among what is there from the beginning."""
+    """Run Python's cycle collector less often, and never on objects from the start:
+    reference counts free nearly all objects that the agent reads."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

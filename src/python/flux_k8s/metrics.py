@@ -1,6 +1,5 @@
-# Serves what the module and the agent count to Prometheus, from a thread of its
-# own: on a port of the loopback, or on a socket for the instance owner.
-# doc/metrics.md lists what there is.
+# Serves the counters of module and agent to Prometheus, from a thread of its own: on a
+# loopback port, or on a socket for the instance owner. doc/metrics.md lists them.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Metrics for Prometheus (rabbit.metrics)."""
 
@@ -34,17 +33,17 @@ from flux_k8s.stats import BOUNDS_S, Stats
 LOGGER = logging.getLogger(__name__)
 
 MODULE_TIMEOUT_S = 5.0
-# A scraper that is not through in so long is hung up on.
+# Time limit of a scrape, after which the connection is closed.
 CLIENT_TIMEOUT_S = 10.0
-# So many are served at the same time, each by a thread. Any user of the node can
-# connect to a port.
+# Limit on concurrent scrapes, with a thread for each: any user of the node can connect
+# to the port.
 CONNECTIONS = 8
 UNIX = "unix:"
 
 
 def module_status() -> dict[str, Any] | None:
-    """What the module answers to dws.status, None if it does not. The calling
-    thread's own connection: a handle belongs to one thread."""
+    """The module's answer to dws.status, None without one. Opens a handle of its own,
+    as a handle belongs to one thread."""
     try:
         handle = flux.Flux()
         answer = handle.rpc(names.TOPIC_STATUS, {}, nodeid=0)
@@ -73,11 +72,11 @@ def _by(
 
 
 class Collector(BaseCollector):
-    """All metrics, as of the moment they are asked for.
+    """Collects all metrics at the time of a scrape.
 
     Args:
-        stats: the agent's own.
-        status: asks the module.
+        stats: the agent's counters.
+        status: requests those of the module.
     """
 
     def __init__(
@@ -292,7 +291,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Hang up on those that take too long; called now and then."""
+        """Close connections that exceed their time; called every half second."""
         oldest = time.monotonic() - CLIENT_TIMEOUT_S
         with self._lock:
             for request, accepted in self._open.items():
@@ -313,12 +312,12 @@ class _Server6(_Server):
 class _UnixServer(_Server):
     address_family = socket.AF_UNIX
     allow_reuse_address = False
-    # device and inode of the file that we made
+    # device and inode of our socket file
     made: tuple[int, int] | None = None
 
     def server_bind(self) -> None:
         path = str(self.server_address)
-        # What an agent that was killed has left; anything else is in the way.
+        # Remove the socket of a killed agent; bind() fails for any other file.
         try:
             if stat.S_ISSOCK(os.lstat(path).st_mode):
                 os.unlink(path)
@@ -326,14 +325,14 @@ class _UnixServer(_Server):
             pass
         self.socket.bind(path)
         self.made = self._file(path)
-        # Nobody can connect before listen (), which comes after this.
+        # Restrict access before listen(), which lets clients connect.
         os.chmod(path, 0o600)
 
     def server_close(self) -> None:
         super().server_close()
         path = str(self.server_address)
         try:
-            # A newer agent may have put its own in the place of ours.
+            # A newer agent may have replaced our file by its own.
             if self.made is not None and self._file(path) == self.made:
                 os.unlink(path)
         except FileNotFoundError:
@@ -376,10 +375,10 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """The port, if it is one: 0 is replaced by the one that was free."""
+        """The port of a TCP server; for port 0 the one that was assigned."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Stop serving; a socket's file is removed."""
+        """Stop serving, and remove the file of a socket."""
         self._server.shutdown()
         self._server.server_close()

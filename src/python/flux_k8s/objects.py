@@ -1,6 +1,6 @@
-# Kubernetes objects: JSON that the API server has written, and what it is about.
+# Kubernetes objects: decoding and encoding of their JSON, names and versions.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Objects as Kubernetes has them."""
+"""Objects of Kubernetes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _no_number(word: str) -> Any:
 
 
 def _integer(word: str) -> int | float:
-    """What is beyond 64 bits is no integer."""
+    """An integer of JSON; one beyond 64 bits becomes a float."""
     value = int(word)
     return value if -(2**63) <= value < 2**64 else float(value)
 
@@ -31,17 +31,17 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def parse(text: bytes) -> Any:
-    """JSON that somebody else has written. What the module cannot have in a string,
-    NUL and half of a surrogate pair, is replaced.
+    """Decode JSON from outside. Replaces NUL and halves of surrogate pairs in strings,
+    which the module rejects.
 
     Raises:
-        ValueError: it is none, or nested too deeply.
+        ValueError: the text is not JSON, or nested too deeply.
     """
     if msgspec is not None and b"\\u0000" not in text:
         try:
             return msgspec.json.decode(text)
         except (ValueError, RecursionError):
-            pass  # json takes half of a pair, or says what is wrong
+            pass  # json accepts half of a pair, or names the fault
     try:
         value = _decode(text.decode())
         return _readable(value) if b"\\u" in text else value
@@ -52,12 +52,12 @@ def parse(text: bytes) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Raises ValueError if it is nested too deeply."""
+    """Encode a value. Raises ValueError if it is nested too deeply."""
     if msgspec is not None:
         try:
             return msgspec.json.encode(value)
         except (ValueError, OverflowError, RecursionError):
-            pass  # half of a surrogate pair, or json says what is wrong
+            pass  # half of a surrogate pair, or json names the fault
     try:
         return _encode(_readable(value)).encode()
     except RecursionError as exc:
@@ -76,31 +76,31 @@ def _readable(value: Any) -> Any:
 
 
 def is_object(answer: Any) -> bool:
-    """Whether it is a Kubernetes object with a name."""
+    """Whether an answer is a Kubernetes object with a name."""
     metadata = answer.get("metadata") if isinstance(answer, dict) else None
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
 def metadata_of(obj: Object) -> Object:
-    """What says which object this is: its metadata, as Kubernetes has it, or all of a
-    flat one, as it goes to the module (flux_k8s.fields)."""
+    """The holder of an object's name and version: its metadata in Kubernetes, or the
+    flat record for the module itself (flux_k8s.fields)."""
     return obj.get("metadata") or obj
 
 
 def name_of(obj: Object) -> Name:
-    """Raises KeyError if it has none."""
+    """Namespace and name of an object. Raises KeyError without a name."""
     metadata = metadata_of(obj)
     return str(metadata.get("namespace") or ""), metadata["name"]
 
 
 def position_of(obj: Object) -> Any:
-    """The resource version as it stands there, text if it is right."""
+    """The raw resource version, which should be a text."""
     metadata = metadata_of(obj)
     return metadata.get("resourceVersion") or metadata.get("version")
 
 
 def version_of(obj: Object) -> int:
-    """Its resource version, 0 if it has none that is a number."""
+    """The resource version as a number, 0 if it is none."""
     return version_number(position_of(obj))
 
 

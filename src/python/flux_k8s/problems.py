@@ -1,5 +1,5 @@
-# Says each problem once, with a count, however many objects have it: an API
-# server that is away for an hour is one line or a few, not one per request.
+# Logs each problem once and then at growing intervals with a count, however many
+# objects it affects: an outage of an hour takes a few lines, not one per request.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Log lines that cannot become a flood."""
 
@@ -25,10 +25,10 @@ class _Problem:
 
 
 class Problems:
-    """What is wrong at the moment, and who suffers from it. Any thread.
+    """The present problems and the objects that they affect. For any thread.
 
     Args:
-        logger: where the lines go.
+        logger: receives the lines.
         clock: monotonic seconds.
     """
 
@@ -42,12 +42,12 @@ class Problems:
         self._problem_of: dict[Hashable, str] = {}
 
     def note(self, problem: str, sufferer: Hashable, text: str) -> None:
-        """Something failed, once more perhaps. The first time is logged; the
-        others are counted, and mentioned at growing intervals.
+        """Record a failure. Log the first of a problem at once; count the others, and
+        log their number at growing intervals.
 
         Args:
-            problem: the same word for what has the same cause.
-            sufferer: what it happened to, until clear().
+            problem: identifies the cause.
+            sufferer: the affected object, until clear().
             text: the log line.
         """
         now = self._clock()
@@ -73,7 +73,7 @@ class Problems:
                 )
 
     def clear(self, sufferer: Hashable) -> None:
-        """It has succeeded. With the last sufferer the problem is over."""
+        """Note a success. The problem ends with its last sufferer."""
         with self._lock:
             self._clear(sufferer)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# The rabbitmapping file: made from what Kubernetes says, found through the
-# configuration, and asked both ways.
-"""Which compute nodes hang on which rabbit."""
+# The mapping file: built from Kubernetes objects, located by rabbit.mapping, and
+# searched by rabbit and by compute node.
+"""The mapping of compute nodes to rabbits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mapping = dict[str, Any]
 
 
 class MappingError(Exception):
-    """The mapping cannot be made, found or used; the text says why."""
+    """The mapping cannot be built, found or used; the text gives the reason."""
 
 
 def build(
@@ -24,17 +24,15 @@ def build(
     storages: Iterable[dict[str, Any]],
     raw: bool = False,
 ) -> Mapping:
-    """Make the mapping.
+    """Build the mapping.
 
-    Rabbits and computes are those of the SystemConfiguration, which is
-    complete and does not change. Storage objects add the capacity: what
-    storage can have of the rabbit's drives in all or, with `raw`, what these
-    hold. A rabbit that has never been up is taken to be as large as the
+    The SystemConfiguration lists all rabbits and computes, and does not change.
+    Storage objects add the capacity that file systems can use or, with `raw`,
+    the sum of the drives. A rabbit that was never up counts as large as the
     largest.
 
     Raises:
-        MappingError: the objects contradict each other, or are not what they
-            should be.
+        MappingError: the objects are malformed, or contradict each other.
     """
     try:
         return _build(system_configuration, storages, "raw" if raw else "usable")

@@ -1,5 +1,5 @@
-# What the agent tells the broker module: reports, from where they are found until
-# they are sent.
+# The reports that wait to be sent to the broker module: splits snapshots, and merges
+# changes of one object. agent.py puts reports in and sends them.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Reports for the module (doc/protocol.md, "Module and agent")."""
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from flux_k8s.objects import Name, Object, name_of
 
-# Of which the module may take in so many in one go: it has others to answer.
+# Objects in one part of a snapshot, by kind: the module answers no other requests while
+# it works on a part.
 OBJECTS_PER_PART = {"servers": 128, "workflows": 32}
 
 Report = dict[str, Any]
@@ -21,8 +22,8 @@ def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[
     """Reports of a snapshot that is too large for one.
 
     Args:
-        kinds: of what there may be a part in each: Servers first, as they were
-            made for workflows.
+        kinds: the kinds that may be split. Servers come before the workflows for which
+            they were created.
     """
     parts: list[Report] = []
     rest = dict(snapshot)
@@ -41,12 +42,11 @@ def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[
 
 
 class Mailbox:
-    """Reports that are to be sent.
+    """Reports that wait to be sent.
 
-    A change of an object that waits here already takes the older one's place:
-    the receiver acts on what is, not on what was, and never goes back to an older
-    version of an object. Only what comes after a snapshot has to stay after it:
-    what is not in there does not exist.
+    A change of an object replaces an older one that still waits: the module acts on the
+    present state, and ignores older versions of an object. A change after a snapshot
+    stays behind it, as the module drops objects that a snapshot lacks.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Mailbox:
         return len(self._reports)
 
     def put(self, *reports: Report) -> None:
-        """Add reports, with nothing between them."""
+        """Add reports, with none between them."""
         for report in reports:
             if not self._merge(report):
                 self._reports.append(report)
@@ -80,7 +80,7 @@ class Mailbox:
         return False
 
     def take(self) -> Report:
-        """The first one."""
+        """Remove and return the first report."""
         report = self._reports.popleft()
         if report.get("event") is not None:
             key = (report["type"], name_of(report["object"]))

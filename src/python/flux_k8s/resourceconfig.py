@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# An R object from the [resource] table of a Flux configuration, for machines
-# whose R is not a file but this table.
+# Builds an R object from the [resource] table of a Flux configuration, for machines
+# without a file for R.
 """Resource configuration to R (RFC 20)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ConfigError(Exception):
 
 
 def _toml() -> Any:
-    """The TOML reader: in Python since 3.11, a package of its own before."""
+    """The TOML reader: part of Python since 3.11, the package tomli before."""
     for name in ("tomllib", "tomli"):
         try:
             return importlib.import_module(name)
@@ -35,7 +35,7 @@ def _merge(into: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def read(path: str) -> dict[str, Any]:
-    """All tables of a TOML file, or of a directory of them.
+    """The tables of a TOML file, or of all TOML files in a directory.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -55,10 +55,10 @@ def read(path: str) -> dict[str, Any]:
 
 
 def load(path: str) -> dict[str, Any]:
-    """The [resource] table of a TOML file, or of a directory of them.
+    """The [resource] table of a TOML file, or of all TOML files in a directory.
 
     Raises:
-        ConfigError: a file cannot be read, or there is no such table.
+        ConfigError: a file cannot be read, or the table is missing.
     """
     table = read(path).get("resource") or {}
     if not isinstance(table.get("config"), list):
@@ -75,10 +75,10 @@ def exclude(table: dict[str, Any]) -> str:
 
 
 def build_R(table: dict[str, Any]) -> dict[str, Any]:
-    """R for a [resource] table: ranks in the order in which hosts come up.
+    """R for a [resource] table. Ranks follow the order in which hosts first occur.
 
-    An entry may name hosts for the first time and give them cores and gpus,
-    and it may give properties to hosts that have been named before.
+    An entry may define cores and gpus of new hosts, and add properties to hosts of
+    earlier entries.
 
     Raises:
         ConfigError: with the entry and key at fault.
@@ -131,7 +131,7 @@ def build_R(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _r_lite(children: list[dict[str, str]]) -> list[dict[str, Any]]:
-    """Neighbours with the same children share an entry."""
+    """R_lite for the children of each rank; equal neighbours share an entry."""
     result: list[dict[str, Any]] = []
     first = 0
     for rank, value in enumerate(children):

@@ -1,4 +1,5 @@
-# Reads a workflow's Secret: no other one, whatever the workflow's status names.
+# Reads the Secret of a workflow, and rejects any other Secret that the workflow's
+# status may name: the agent may read more Secrets than the job's user.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The Secret with a workflow's token (doc/protocol.md, command `secret`)."""
 
@@ -12,7 +13,7 @@ from flux_k8s.kube import Kube
 
 
 class SecretError(Exception):
-    """A Secret that is not handed over; the text says which part is at fault."""
+    """A Secret that must not be passed on; the text names the part at fault."""
 
     def __init__(self, status: int, reason: str, text: str) -> None:
         super().__init__(text)
@@ -21,7 +22,7 @@ class SecretError(Exception):
 
 
 def _expected_labels(workflow: dict[str, Any]) -> dict[str, Any]:
-    """What NNF labels the Secret with: whose it is, and whose child."""
+    """The labels that NNF sets on the Secret of a workflow."""
     labels = {f"{DWS_GROUP}/owner.kind": "Workflow"}
     for key in ("name", "namespace", "uid"):
         labels[f"{DWS_GROUP}/workflow.{key}"] = workflow[key]
@@ -58,16 +59,15 @@ def _objection(secret: dict[str, Any], workflow: dict[str, Any]) -> str:
 async def read_secret(
     kube: Kube, workflow: dict[str, Any], namespace: str, name: str, key: str
 ) -> str:
-    """One value of a workflow's Secret, as text.
+    """A value of a workflow's Secret, as text.
 
     Args:
         workflow: its name, namespace and uid.
-        namespace: of the Secret, as the workflow's status has it.
-        name: of the Secret, likewise.
-        key: in the Secret.
+        namespace, name: of the Secret, from the workflow's status.
+        key: of the value in the Secret.
     Raises:
-        SecretError: it is not that workflow's Secret, or there is no text in it.
-        ApiError: the API server has refused.
+        SecretError: the Secret is not that workflow's, or the value is no text.
+        ApiError: the API server refuses.
     """
     for word in ("name", "namespace", "uid"):
         if not isinstance(workflow.get(word), str) or not workflow[word]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# What the functions of dws.py take and return, for those who check types: nothing here
-# is needed to run.
-"""Shapes of JSON."""
+# Types of the arguments and results of dws.py, for type checkers only: nothing imports
+# this file at run time.
+"""Types of JSON values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 
 
 class Directive(TypedDict):
-    """One #DW directive, the line on which it begins, from 1, and its capacity in
-    bytes (0 without one). A bare key has the value ""."""
+    """A directive, its first line (from 1), and its capacity in bytes (0 without one).
+    A bare key has the value ""."""
 
     text: str
     command: str
@@ -21,7 +21,7 @@ class Directive(TypedDict):
 
 
 class Directives(TypedDict):
-    """What a `dw` attribute says."""
+    """The content of a `dw` attribute."""
 
     directives: list[Directive]
     warnings: list[str]
@@ -43,35 +43,35 @@ class AllocationSet(TypedDict):
 
 
 class ServersAllocation(TypedDict):
-    """What to write into the Servers object that `servers` names."""
+    """The allocation sets for the Servers object that `servers` names."""
 
     servers: dict[str, str]
     allocationSets: list[AllocationSet]
 
 
 class Size(TypedDict):
-    """Bytes that are asked for, and those that are taken of rabbits for that."""
+    """Bytes that are asked, and the bytes of rabbits that are taken for them."""
 
     asked: int
     taken: int
 
 
 class Sizes(TypedDict):
-    """Those of a job: on all nodes, and on each of them."""
+    """The sizes of a job: on all nodes, and on each node."""
 
     job: Size
     node: Size
 
 
 class Drives(TypedDict):
-    """Bytes of the drives of a rabbit that work, and what of them can be used."""
+    """Bytes of a rabbit's working drives, and the part that file systems can use."""
 
     raw: int
     usable: int
 
 
 class ConfigKey(TypedDict):
-    """A key of the table [rabbit]; `bounds` says what a value has to be."""
+    """A key of the table [rabbit]; `bounds` describes its valid values."""
 
     name: str
     type: str
@@ -81,7 +81,7 @@ class ConfigKey(TypedDict):
 
 
 class Limit(TypedDict):
-    """What the rule of that name says: bytes (None: unlimited), or whether at all."""
+    """The rule of that name: bytes (None: unlimited), or whether storage is allowed."""
 
     rule: str
     value: int | None

@@ -1,5 +1,4 @@
-# What the agent counts about its requests to Kubernetes, for dws.status and
-# for Prometheus.
+# Counters of the agent's requests to Kubernetes, for dws.status and Prometheus.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Numbers about the agent."""
 
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-# Quantiles are those of the latest so many requests.
+# The latest requests over which quantiles are computed.
 RECENT = 1024
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
@@ -24,7 +23,7 @@ def quantile(ordered: list[float], q: float) -> float:
 
 @dataclass
 class Latency:
-    """How long one kind of request took."""
+    """The durations of requests with one verb."""
 
     count: int = 0
     total_s: float = 0.0
@@ -43,22 +42,22 @@ class Latency:
 
 
 class Stats:
-    """Counters since the agent started. Any thread."""
+    """Counters since the agent started. For any thread."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        # by verb, plural name and HTTP status (0: there was no answer)
+        # by verb, plural name and HTTP status (0: no answer)
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.latency: defaultdict[str, Latency] = defaultdict(Latency)
-        # by HTTP status, or 0: commands that had to be repeated
+        # failed tries of commands, by HTTP status (0: no answer)
         self.retries: Counter[int] = Counter()
         self.events: Counter[str] = Counter()
         self.lists: Counter[str] = Counter()
-        # by plural name: objects that were not of the form that the module reads
+        # malformed objects, by plural name
         self.refused: Counter[str] = Counter()
 
     def request(self, verb: str, plural: str, status: int, seconds: float) -> None:
-        """A request has been answered, or given up."""
+        """Count a request that was answered or abandoned."""
         with self.lock:
             self.requests[verb, plural, status] += 1
             self.latency[verb].add(seconds)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Rabbits for programs of sites, by the names of flux-coral2. dws.so looks after the
-# rabbits; all that is here asks it, or the mapping. `flux rabbit` uses this too, so
-# nothing is imported at the top that takes time.
-"""Rabbits, who holds them, and which nodes they have."""
+# Rabbits for programs of sites, by the names of flux-coral2. These functions ask
+# dws.so, or read the mapping. `flux rabbit` uses them too, so slow imports are inside
+# functions.
+"""Rabbits, the jobs that hold them, and their nodes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from flux_k8s.workflow import Object
 if TYPE_CHECKING:
     from flux.hostlist import Hostlist
 
-# From each compute node to its rabbit, and from each rabbit to its compute nodes, by
-# the file rabbit.mapping. It is read when one of them is first looked at, and again by
-# populate_rabbits_dict(): what changes in it after that is not seen.
+# The rabbit of each compute node, and the compute nodes of each rabbit. The file
+# rabbit.mapping is read at the first access to either, and by populate_rabbits_dict();
+# later changes to the file have no effect.
 HOSTNAMES_TO_RABBITS: dict[str, str]
 RABBITS_TO_HOSTLISTS: dict[str, Hostlist]
 
@@ -35,11 +35,11 @@ def populate_rabbits_dict(k8s_api: Any = None) -> None:
     """Fill HOSTNAMES_TO_RABBITS and RABBITS_TO_HOSTLISTS, or fill them anew.
 
     Args:
-        k8s_api: a kubernetes.client.CustomObjectsApi: what its SystemConfiguration
-            says, in place of the file rabbit.mapping, by which dws.so goes.
+        k8s_api: a kubernetes.client.CustomObjectsApi whose SystemConfiguration replaces
+            the file rabbit.mapping, which dws.so uses.
     Raises:
-        rabbitmap.MappingError: there is no mapping, or it contradicts itself; the
-            dictionaries are as they were.
+        rabbitmap.MappingError: the mapping is missing or contradicts itself; the
+            dictionaries stay unchanged.
     """
     from flux.hostlist import Hostlist
 
@@ -65,39 +65,39 @@ def populate_rabbits_dict(k8s_api: Any = None) -> None:
 
 
 def rabbits(handle: Any) -> list[Object]:
-    """Every rabbit as dws.so knows it: the list "rabbits" of dws.status in
-    doc/protocol.md. Raises OSError."""
+    """All rabbits: the list "rabbits" of dws.status in doc/protocol.md. Raises
+    OSError."""
     answer = handle.rpc(names.TOPIC_STATUS, {"list": "rabbits"}).get()
     return list(answer["rabbits"])
 
 
 class RabbitManager:
-    """What dws.so knows of rabbits and of who holds what of them.
+    """The rabbits, and the jobs that hold them, by requests to dws.so.
 
-    Nothing is kept, and nothing has to be told to it: dws.so watches the Storages,
-    marks nodes with `badrabbit`, drains them, and takes what jobs hold from Servers
-    objects. All methods raise OSError: ENOSYS without dws.so.
+    The manager has no state, and needs no notice of changes: dws.so watches the
+    Storages, marks nodes with `badrabbit`, drains them, and reads the claims of jobs
+    from Servers objects. Every method raises OSError: ENOSYS without dws.so.
     """
 
     def __init__(self, handle: Any = None, allowlist: Any = None) -> None:
         """Args:
         handle: a flux.Flux, or None to open one.
-        allowlist: None. Of which nodes dws.so may drain those that have lost their
-            rabbit, rabbit.drain_queues says.
+        allowlist: None. rabbit.drain_queues selects the nodes that dws.so may drain
+            when they have lost their rabbit.
         Raises:
-            ValueError: there is an allowlist.
+            ValueError: allowlist is not None.
         """
         if allowlist is not None:
             raise ValueError("rabbit.drain_queues says which nodes may be drained")
         self.handle = workflow.open_handle(handle)
 
     def rabbits(self) -> dict[str, Object]:
-        """Every rabbit by its name: see rabbits()."""
+        """All rabbits by name: see rabbits()."""
         return {rabbit["name"]: rabbit for rabbit in rabbits(self.handle)}
 
     def jobids_to_rabbits(self) -> dict[int, list[str]]:
-        """On which rabbits each job has storage, if it has any: those of the caller,
-        and for the instance owner all."""
+        """The rabbits of each job with storage. Only the instance owner sees jobs of
+        other users."""
         from flux_k8s import dws
 
         return {
@@ -110,13 +110,13 @@ class RabbitManager:
     def set_state(
         self, rabbit: str, state: str, reason: str = "", user: str = ""
     ) -> Any:
-        """Have a rabbit give no storage to new jobs, or give storage again.
+        """Disable or enable allocations on a rabbit for new jobs.
 
         Args:
             state: "Disabled" or "Enabled".
-            reason, user: why, and who says so, for flux rabbit list.
+            reason, user: why, and on whose behalf, for flux rabbit list.
         Returns:
-            the request under way: its get() raises OSError if Kubernetes refuses.
+            the pending request: its get() raises OSError if Kubernetes refuses.
         """
         request = {"rabbit": rabbit, "state": state, "reason": reason, "user": user}
         return self.handle.rpc(names.TOPIC_RABBIT, request)

@@ -1,6 +1,6 @@
-# Tells systemd that the service is ready and alive (sd_notify protocol).
+# Notifies systemd that the service is ready and alive (sd_notify protocol).
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Notifications to the service manager; nothing happens without one."""
+"""Notifications to the service manager, if there is one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 
 
 def notify(state: str) -> None:
-    """Send one notification, such as "READY=1", if somebody listens."""
+    """Send one notification, such as "READY=1", if systemd expects any."""
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
         return
@@ -20,13 +20,13 @@ def notify(state: str) -> None:
             sock.connect(path)
             sock.send(state.encode())
         except OSError:
-            # A manager that is restarting must not take the service with it.
+            # A restart of systemd must not end the service.
             pass
 
 
 def watchdog_interval_s() -> float | None:
-    """How often to send "WATCHDOG=1": half of what systemd allows, or None
-    when it does not watch."""
+    """The interval for "WATCHDOG=1" in seconds, half of systemd's limit; None without a
+    watchdog."""
     usec = os.environ.get("WATCHDOG_USEC", "")
     pid = os.environ.get("WATCHDOG_PID")
     if not usec.isdigit() or (pid and pid != str(os.getpid())):

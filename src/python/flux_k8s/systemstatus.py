@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# SystemStatus for programs of sites, by the name of flux-coral2: to be read. dws.so
-# writes it.
-"""Which nodes DWS takes to be out of use."""
+# Read access to SystemStatus for programs of sites, by the name of flux-coral2. dws.so
+# writes the object.
+"""The nodes that DWS ignores."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from flux_k8s import crd
 
 
 class SystemStatusManager:
-    """The SystemStatus object, as Kubernetes has it now.
+    """The present SystemStatus object in Kubernetes.
 
-    dws.so has DWS leave out nodes that are offline or stuck. A program that wants a
-    node left out drains it with `flux rabbit drain`.
+    dws.so disables nodes there that are offline or stuck, so that DWS ignores them. A
+    program that wants to exclude a node drains it with `flux rabbit drain`.
     """
 
     def __init__(self, handle: Any, k8s_api: Any) -> None:
         """Args:
-        handle: not used: the object is not written here.
+        handle: unused, as the object is only read.
         k8s_api: a kubernetes.client.CustomObjectsApi.
         """
         self.k8s_api = k8s_api
 
     def nodes(self) -> dict[str, str]:
-        """The state of each node that is in it: "Enabled" or "Disabled". Others are
-        Enabled, and all are without the object.
+        """The state of each listed node: "Enabled" or "Disabled". Unlisted nodes are
+        Enabled, as are all nodes without the object.
 
         Raises:
             kubernetes.client.ApiException: Kubernetes refuses.

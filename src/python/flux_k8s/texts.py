@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Text from users and from Kubernetes, for screens, pages and logs. The same for C
-# is src/common/libdws/util/clean.c.
-"""Text from outside, made fit to be shown."""
+# Cleans text from users and from Kubernetes for screens, pages and logs.
+# src/common/libdws/util/clean.c does the same in C.
+"""Cleaning of text from outside."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import logging
 from types import TracebackType
 from typing import Union
 
-# Characters that are not shown: controls, format characters (Unicode category Cf:
-# those that turn the direction of text, and those without width, among them),
-# separators of lines and paragraphs, and surrogates, which UTF-8 cannot encode.
+# Characters to replace: controls, format characters (Unicode category Cf, which
+# includes changes of direction and characters without width), separators of lines and
+# paragraphs, and surrogates, which UTF-8 cannot encode.
 _HIDDEN = (
     *((0x0, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x600, 0x605), (0x61C, 0x61C)),
     *((0x6DD, 0x6DD), (0x70F, 0x70F), (0x890, 0x891), (0x8E2, 0x8E2)),
@@ -33,13 +33,13 @@ _ExcInfo = Union[
 
 
 def clean(text: str) -> str:
-    """A text of the same length in one line that looks like what it says. What is not
-    shown becomes U+FFFD; tab, line feed and carriage return become a blank."""
+    """The text in one line of the same length, without invisible characters: these
+    become U+FFFD; tab, line feed and carriage return become a blank."""
     return text if text.isprintable() else text.translate(_TABLE)
 
 
 class LogFormatter(logging.Formatter):
-    """A record is one line, cleaned; a traceback follows in lines that are indented."""
+    """Formats a record as one cleaned line, and a traceback as indented lines below."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = clean(record.message)

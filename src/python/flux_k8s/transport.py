@@ -1,8 +1,8 @@
-# HTTP by libcurl: a request costs a third of what it does in Python alone, most of
-# that outside the interpreter's lock. Whom to trust, who we are and which proxy to
-# take is what the kubernetes package has made of the kubeconfig.
+# HTTP by libcurl: a request costs a third of the time in Python alone, most of it
+# outside the interpreter's lock. Trust, credentials and proxy come from the kubernetes
+# package, which has read the kubeconfig. kube.py sends its requests here.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Requests, and answers that go on and on."""
+"""Requests, and streaming answers."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 5.0
 
-# No answer and no event of a watch is larger. The largest object that a default etcd
-# stores is 1.5 MiB; a part of a list that is larger is asked for in smaller parts.
+# Size limit of an answer, and of an event of a watch. A default etcd stores objects up
+# to 1.5 MiB; an oversized part of a list is requested again in smaller parts.
 ANSWER_BYTES = 32 << 20
 
-# An answer that has begun comes to its end in so many times what a server may be
-# silent: a byte now and then does not keep a request under way.
+# Time limit of a whole answer, as a multiple of the limit on silence: a byte now and
+# then does not keep a request alive.
 DEADLINES = 2
 
-# A watch that hears nothing for so long is opened anew. An API server sends a bookmark
-# about once a minute (bookmarkFrequency in its cacher); one of a kind in which nothing
-# has changed since the watch began it does not send.
+# Silence after which a watch is reopened. An API server sends a bookmark about once a
+# minute (bookmarkFrequency in its cacher), but none while the kind has not changed
+# since the watch began.
 SILENCE_S = 75.0
 
-# A peer that is gone without a word (power, a firewall that has forgotten the
-# connection) is noticed in half a minute, however long a watch may be silent.
+# Detect a dead peer (power failure, a firewall that dropped the connection) within half
+# a minute, also while a watch is silent.
 KEEPALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
@@ -56,7 +56,7 @@ class NoAnswer(Exception):
     Attributes:
         connected: whether there was a connection at all.
         timed_out: the server was silent, or too slow.
-        too_large: there was more than ANSWER_BYTES of it.
+        too_large: the answer exceeded ANSWER_BYTES.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class NoAnswer(Exception):
 
 
 class Answer:
-    """What a server has said."""
+    """A complete answer of a server."""
 
     __slots__ = ("data", "headers", "status")
 
@@ -91,24 +91,24 @@ class Answer:
         return None
 
 
-# Called once, in a turn of the loop, with what has come of it: NoAnswer is raised
-# where a coroutine waits.
+# Called once, in a turn of the loop, with the result; a NoAnswer is raised in the
+# waiting coroutine.
 Done = Callable[[Any], None]
 
 
 class Waited(Protocol):
-    """What a coroutine of a loop can await."""
+    """An awaitable for coroutines of a loop."""
 
     def start(self, loop: Loop, done: Done) -> None: ...
 
 
-# What requests have in common that one handle of libcurl can carry out one after
-# the other: method, headers, whether there is no body, and the time limit.
+# The properties that requests must share to reuse a handle of libcurl: method, headers,
+# absence of a body, and time limit.
 Kind = tuple[str, tuple[str, ...], bool, float]
 
 
 class Request:
-    """What a server is to be asked. Who awaits it gets an Answer, or NoAnswer."""
+    """A request. Awaiting it returns an Answer, or raises NoAnswer."""
 
     __slots__ = ("body", "kind", "path", "transport")
 
@@ -156,15 +156,15 @@ class Transport:
     """Connections to one server.
 
     Args:
-        host: the server's address, as the kubeconfig has it.
-        pool: the urllib3.PoolManager that the kubernetes package has set up.
-        connections: how many are kept open while nothing goes over them.
+        host: the server's address in the kubeconfig.
+        pool: the urllib3.PoolManager of the kubernetes package.
+        connections: the number of idle connections kept open.
     """
 
     def __init__(self, host: str, pool: Any, connections: int) -> None:
         self._host = host.rstrip("/")
         self._connections = connections
-        self._pool = pool  # with it go files that libcurl reads for each connection
+        self._pool = pool  # owns files that libcurl reads for each connection
         self._options = [*_plain_options(), *_proxy_options(pool)]
         self._own_headers: list[str] = []
         self._options += _tls_options(pool.connection_pool_kw)
@@ -176,8 +176,8 @@ class Transport:
         self._multi: Multi | None = None
 
     def _rename(self, name: str) -> None:
-        """The server's certificate has another name than its address: ask for
-        that, at this address."""
+        """Request `name`, which the server's certificate has, at the server's own
+        address."""
         parts = urlsplit(self._host)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         where = (
@@ -202,7 +202,7 @@ class Transport:
         return curl
 
     def _transfer(self, kind: Kind) -> Transfer:
-        """For a request of that kind: one that has done its work, or a new one."""
+        """A transfer for requests of a kind: an idle one, or a new one."""
         idle = self._idle.get(kind)
         if idle:
             self._idle_count -= 1
@@ -220,25 +220,25 @@ class Transport:
         transfer = self._transfer(request.kind)
         transfer.curl.setopt(pycurl.URL, self._host + request.path)
         if request.body is not None:
-            # POSTFIELDS would let libcurl send it once more by itself, when the server
-            # closes a kept connection instead of answering. What it has read from here
-            # it can not read again. Without a body there is nothing to be read: who
-            # does not want a request repeated sends one.
+            # Not POSTFIELDS, with which libcurl resends a request by itself when the
+            # server closes a kept connection instead of answering. A body from
+            # READFUNCTION cannot be read twice, so a request with a body is never
+            # resent.
             transfer.curl.setopt(pycurl.POSTFIELDSIZE, len(request.body))
             transfer.curl.setopt(pycurl.READFUNCTION, io.BytesIO(request.body).read)
         transfer.done = done
         self.multi(loop).add(transfer)
 
     def stream(self, path: str, headers: tuple[str, ...], timeout_s: float) -> Stream:
-        """A request whose answer goes on for at most so long: see Stream.open()."""
+        """A request whose answer lasts at most `timeout_s`: see Stream.open()."""
         curl = self._handle("GET", headers, True)
         curl.setopt(pycurl.URL, self._host + path)
         curl.setopt(pycurl.TIMEOUT_MS, int(1000 * timeout_s))
         return Stream(self, curl)
 
     def renew(self) -> None:
-        """Use none of the connections that there are for what is begun from now on,
-        and look up the server's name anew. What is under way stays where it is."""
+        """Use new connections for further requests, and resolve the server's name
+        again. Requests under way are not affected."""
         self._multi = None
 
     def multi(self, loop: Loop) -> Multi:
@@ -250,9 +250,9 @@ class Transport:
         return self._multi
 
     def give_back(self, transfer: Transfer) -> None:
-        """It has done its work, and may do more."""
+        """Keep a transfer that has ended, for later requests of its kind."""
         if self._idle_count >= self._connections:
-            # Most are of a kind that nobody asks for any more: of an old token.
+            # Most are of kinds with an old token, which are not used any more.
             self._idle.clear()
             self._idle_count = 0
         self._idle.setdefault(transfer.kind, []).append(transfer)
@@ -260,8 +260,8 @@ class Transport:
 
 
 class Transfer:
-    """A request under way, and what has come of its answer; then the next one of
-    the same kind."""
+    """A handle of libcurl with a request under way and its answer so far. Reused for
+    later requests of the same kind."""
 
     def __init__(self, transport: Transport, kind: Kind, curl: pycurl.Curl) -> None:
         self.kind = kind
@@ -283,7 +283,7 @@ class Transfer:
         return self._counted(len(line))
 
     def _counted(self, size: int) -> int:
-        """libcurl gives up if there was more than this says."""
+        """Count received bytes; returning 0 makes libcurl abort an oversized answer."""
         self._size += size
         return size if self._size <= ANSWER_BYTES else 0
 
@@ -309,8 +309,8 @@ _CSELECT_IN, _CSELECT_OUT = pycurl.CSELECT_IN, pycurl.CSELECT_OUT
 
 
 class Multi:
-    """The transfers of one transport that a loop carries out. The connections are
-    its own: who has another certificate has another one of these."""
+    """The transfers of one transport in a loop, with connections of their own: a
+    transport with other credentials has another Multi."""
 
     def __init__(self, loop: Loop, connections: int) -> None:
         self.loop = loop
@@ -331,17 +331,17 @@ class Multi:
             self._multi.remove_handle(transfer.curl)
 
     def note(self, stream: Stream) -> None:
-        """From where libcurl cannot be called: something has come."""
+        """Note news of a stream inside a callback, where libcurl must not be called."""
         self._news.append(stream)
 
     def act(self, fd: int, readable: bool, writable: bool) -> None:
-        """Something has happened on a socket."""
+        """Handle events on a socket."""
         events = _CSELECT_IN * readable | _CSELECT_OUT * writable
         self._multi.socket_action(fd, events)
         self._tell()
 
     def act_on_time(self) -> None:
-        """The time has come that libcurl has asked for."""
+        """Handle the timeout that libcurl has set."""
         self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
         self._tell()
 
@@ -382,10 +382,10 @@ class Multi:
 
 
 class Stream:
-    """An answer that goes on, for one coroutine.
+    """A streaming answer, for one coroutine.
 
     Attributes:
-        heard_at: when something has come last, or the request was made.
+        heard_at: monotonic time of the last data, or of the request.
     """
 
     def __init__(self, transport: Transport, curl: pycurl.Curl) -> None:
@@ -399,7 +399,7 @@ class Stream:
         self._headers_size = 0
         self._over = False
         self._error: NoAnswer | None = None
-        self._done: Done | None = None  # of who waits for more
+        self._done: Done | None = None  # of the waiting coroutine
         curl.setopt(pycurl.WRITEFUNCTION, self._on_data)
         curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
 
@@ -419,8 +419,8 @@ class Stream:
 
     @property
     def _begun(self) -> bool:
-        """An empty line ends the headers; those of an answer that comes before
-        the real one (1xx, or that of a proxy) are passed over."""
+        """Whether the headers have ended, with an empty line. Headers of preliminary
+        answers (1xx, or a proxy's) do not count."""
         ended = bool(self._headers) and self._headers[-1] in (b"\r\n", b"\n")
         return ended and self.curl.getinfo(pycurl.RESPONSE_CODE) >= 200
 
@@ -428,7 +428,7 @@ class Stream:
         yield self
 
     def start(self, loop: Loop, done: Done) -> None:
-        """Have it called when more has come, or the end."""
+        """Call `done` at the next data, or at the end of the answer."""
         self._done = done
         if self._multi is None:
             self._multi = self._transport.multi(loop)
@@ -436,7 +436,7 @@ class Stream:
             self._listen(loop)
 
     def _listen(self, loop: Loop) -> None:
-        """Have silence noticed, as long as somebody has this stream."""
+        """Set the timer for silence. Its weak reference lets an unused stream go."""
         found = weakref.ref(self)
 
         def look() -> None:
@@ -451,9 +451,8 @@ class Stream:
         loop.call_at(self.heard_at + SILENCE_S, look)
 
     def give_up(self) -> None:
-        """The server may be gone without a word: end this, and ask for what comes
-        next over a new connection. That is an error only of an answer that has not
-        begun."""
+        """End a silent stream, and use new connections for further requests, as the
+        server may be dead. An error only if the answer has not begun."""
         if not self._over:
             if not self._begun:
                 self._error = NoAnswer("no answer begins", True, timed_out=True)
@@ -473,7 +472,7 @@ class Stream:
         """Send the request.
 
         Raises:
-            NoAnswer: the answer does not begin.
+            NoAnswer: no answer begins.
         """
         while not self._over and not self._begun:
             await self
@@ -482,8 +481,8 @@ class Stream:
         self.status = self.curl.getinfo(pycurl.RESPONSE_CODE)
 
     async def chunk(self) -> bytes:
-        """What comes next; nothing when the server, close() or give_up() has ended
-        it.
+        """The next data; empty when the server, close() or give_up() has ended the
+        stream.
 
         Raises:
             NoAnswer: the connection broke.
@@ -497,10 +496,10 @@ class Stream:
         return chunk
 
     async def answer(self, timeout_s: float) -> Answer:
-        """All of it, of a refusal.
+        """The complete answer, for a refusal.
 
         Raises:
-            NoAnswer: it does not come to its end in that time.
+            NoAnswer: the answer does not end in time.
         """
         end, data = time.monotonic() + timeout_s, bytearray()
         while chunk := await self.chunk():
@@ -512,7 +511,7 @@ class Stream:
         return Answer(self.status, bytes(data), self._headers)
 
     def close(self) -> None:
-        """End it; as often as one likes."""
+        """End the stream; may be called repeatedly."""
         if self._multi is not None:
             self._multi.remove(self)
         self._chunks.clear()
@@ -520,7 +519,7 @@ class Stream:
         self.tell()
 
 
-# Errors after which there was no connection, however far it had come.
+# Errors that occur before a connection is usable.
 _NO_CONNECTION = (
     pycurl.E_COULDNT_RESOLVE_PROXY,
     pycurl.E_COULDNT_RESOLVE_HOST,
@@ -532,8 +531,8 @@ _NO_CONNECTION = (
 
 
 def _shortage() -> str:
-    """Why nothing can be opened, if that is so: libcurl speaks of a name that cannot
-    be resolved, or of certificates that are not there."""
+    """A text if the process is out of file descriptors, else "". libcurl reports that
+    as an unresolved name or missing certificates."""
     try:
         os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
     except OSError as exc:
@@ -568,11 +567,12 @@ def _no_answer(curl: pycurl.Curl, code: int, message: str) -> NoAnswer:
 def _plain_options() -> list[tuple[int, Any]]:
     return [
         (pycurl.NOSIGNAL, 1),
-        # An object may be called "..": that is no way to another one.
+        # Keep ".." in paths: it may be the name of an object.
         (pycurl.PATH_AS_IS, 1),
         (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
         (pycurl.DEFAULT_PROTOCOL, "http"),
-        # One connection each: sharing one would cost more than it saves.
+        # HTTP/1.1, a connection per request: multiplexing would cost more than it
+        # saves.
         (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
         (pycurl.CONNECTTIMEOUT_MS, int(1000 * CONNECT_TIMEOUT_S)),
         (pycurl.SOCKOPTFUNCTION, _keep_alive),
@@ -580,7 +580,7 @@ def _plain_options() -> list[tuple[int, Any]]:
 
 
 def _proxy_options(pool: Any) -> list[tuple[int, Any]]:
-    """The environment is the kubernetes package's to look at, not libcurl's."""
+    """The proxy of the kubernetes package, so that libcurl ignores the environment."""
     proxy = getattr(pool, "proxy_url", None) or pool.proxy
     options: list[tuple[int, Any]] = [
         (pycurl.PROXY, str(proxy) if proxy is not None else ""),

@@ -1,7 +1,7 @@
-# Whether what answers at the address of a kubeconfig has to prove that it is
-# Kubernetes, and whether others can read along.
+# Whether the API server of a kubeconfig is authenticated, and whether its connection is
+# encrypted.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What makes a connection to Kubernetes insecure."""
+"""Faults that make a connection to Kubernetes insecure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _is_loopback(host: str | None) -> bool:
 
 
 def insecurity(server: str, verify: bool) -> str:
-    """What is wrong with a server's address, "" if nothing is.
+    """The reason why a connection is insecure, "" if it is secure.
 
     Args:
-        server: as the kubeconfig has it; without a scheme it stands for http.
-        verify: whether the server's certificate is looked at.
+        server: address in the kubeconfig; without a scheme it means http.
+        verify: whether the server's certificate is verified.
     """
     if not verify:
         return "insecure-skip-tls-verify: anybody may pass for Kubernetes"
@@ -32,5 +32,5 @@ def insecurity(server: str, verify: bool) -> str:
         if parts.scheme == "https" or _is_loopback(parts.hostname):
             return ""
     except ValueError:
-        pass  # no address at all
+        pass  # not an address
     return f"http to {server}: anybody on the way can read and change it"

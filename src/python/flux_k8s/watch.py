@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # Watches for programs of sites, by the names of flux-coral2, on the package kubernetes.
-# The agent's own are in listwatch.py. A thread for each watch reads; callbacks are
-# called where the reactor runs.
+# The agent has others, in listwatch.py. Each watch has a thread that reads; callbacks
+# run in the reactor's thread.
 """Watch objects in Kubernetes from a Flux reactor."""
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ LOGGER = logging.getLogger(__name__)
 
 Event = dict[str, Any]
 
-# The server ends a request for changes after this time, and the next one begins.
+# The time after which the server ends a request for changes.
 REQUEST_S = 60
-# No answer to a list, and no end of a request for changes, for so much longer: the
-# connection is dead.
+# Delay of an answer, or of the end of a request, after which the connection is dead.
 SLACK_S = 10
-# A request that ends so soon has failed.
+# A request that ends sooner has failed.
 SHORT_S = 1
 GONE = 410
 
 
 class Watch:
-    """The objects of a kind: those that are there, and then each change.
+    """Reports the objects of a kind, and then each change.
 
-    Each event is {"type": "ADDED", "MODIFIED" or "DELETED", "object": ...}. Where the
-    server has forgotten the changes since the last one (410), all objects are listed,
-    and what differs is told: no end of an object that was told of is missed.
+    Each event is {"type": "ADDED", "MODIFIED" or "DELETED", "object": ...}. If the
+    server has forgotten the changes since the last event (410), list all objects and
+    report the differences, so that no deletion is missed.
     """
 
     def __init__(
@@ -55,9 +54,9 @@ class Watch:
     ) -> None:
         """Args:
         api: a kubernetes.client.CustomObjectsApi.
-        crd: which kind: a constant of flux_k8s.crd.
-        resource_version: tell of changes after this one; 0 to be told first of all
-            objects that are there.
+        crd: the kind, a constant of flux_k8s.crd.
+        resource_version: report changes after this version; 0: report all existing
+            objects first.
         callback: called with the event, and with `args` and `kwargs`.
         """
         self.api = api
@@ -69,7 +68,7 @@ class Watch:
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
     def watch(self) -> None:
-        """Tell of what has changed since the last time, and for a second from now.
+        """Report the changes since the last call, and those of the next second.
 
         Raises:
             kubernetes.client.ApiException, urllib3.exceptions.HTTPError
@@ -81,7 +80,7 @@ class Watch:
         self.callback(event, *self.args, **self.kwargs)
 
     def changes(self, timeout_s: int) -> Iterator[Event]:
-        """The events until so many seconds from now. Raises as watch()."""
+        """The events of the next `timeout_s` seconds. Raises as watch()."""
         try:
             if self.resource_version == "0":
                 yield from self._list()
@@ -121,7 +120,8 @@ class Watch:
         self.resource_version = _version(found)
 
     def _note(self, kind: str, obj: dict[str, Any]) -> Event:
-        """After a list its own version counts, not that of an object in it."""
+        """Record an event. During a list keep the version: the list's own version is
+        set at its end."""
         if kind == "DELETED":
             self._known.pop(_name(obj), None)
         else:
@@ -141,8 +141,8 @@ def _version(obj: dict[str, Any]) -> str:
 
 
 class Watchers:
-    """Watches whose callbacks are called in a Flux reactor as soon as something
-    changes, until the context ends:
+    """Watches whose callbacks run in a Flux reactor at each change, until the context
+    ends:
 
         with Watchers(handle) as watchers:
             watchers.add_watch(Watch(api, crd.RABBIT_CRD, 0, callback))
@@ -151,15 +151,15 @@ class Watchers:
 
     def __init__(self, handle: Any, watch_interval: float = 5) -> None:
         """Args:
-        handle: a flux.Flux, in whose reactor the callbacks are called.
-        watch_interval: seconds until a watch that has failed is tried again, which is
-            logged. Nothing is polled.
+        handle: a flux.Flux, in whose reactor the callbacks run.
+        watch_interval: seconds until a failed watch is tried again; changes arrive
+            without polling.
         """
         self.handle = handle
         self._interval_s = watch_interval
         self._events: queue.Queue[tuple[Watch, Event]] = queue.Queue()
         self._stopped = threading.Event()
-        # a byte in it: there is an event, or there are several
+        # a byte in the socket wakes the reactor for one event or more
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
@@ -172,8 +172,8 @@ class Watchers:
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        """Nothing is told from now on. Threads that wait for Kubernetes end with the
-        process, or when it next answers."""
+        """Stop all callbacks. Threads that wait for Kubernetes end with its next
+        answer, or with the process."""
         self._stopped.set()
         self._watcher.stop()
         self._watcher.destroy()
@@ -187,8 +187,8 @@ class Watchers:
         thread.start()
 
     def watch(self) -> None:
-        """Tell of what is known by now, where no reactor runs; wait a second if that is
-        nothing."""
+        """Run the callbacks of pending events without a reactor; wait up to a second
+        for the first."""
         try:
             watch, event = self._events.get(timeout=1)
         except queue.Empty:
@@ -209,11 +209,11 @@ class Watchers:
             try:
                 watch.tell(event)
             except BaseException:
-                self._wake()  # others come after it
+                self._wake()  # more events may wait
                 raise
 
     def _read(self, watch: Watch) -> None:
-        """In a thread of its own."""
+        """The thread of a watch: queue its events until the context ends."""
         fault = ""
         while not self._stopped.is_set():
             began = time.monotonic()
@@ -226,7 +226,7 @@ class Watchers:
                     self._wake()
             except (ApiException, HTTPError, OSError) as exc:
                 fault = type(exc).__name__
-                if fault != before:  # not each time while it lasts
+                if fault != before:  # log a lasting fault once
                     LOGGER.warning("watch of %s: %s", watch.crd.plural, exc)
             if time.monotonic() - began < SHORT_S:
                 self._stopped.wait(self._interval_s)
@@ -235,4 +235,4 @@ class Watchers:
         try:
             self._writer.send(b"\0")
         except BlockingIOError:
-            pass  # it is awake
+            pass  # the socket is full, so the reactor wakes anyway

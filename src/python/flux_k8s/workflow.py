@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# Jobs' workflows for programs of sites, by the names of flux-coral2. dws.so leads the
-# workflows; all that is here asks it. `flux rabbit` uses this too, so nothing is
-# imported at the top that takes time.
-"""Workflows of jobs, as the broker module knows them."""
+# Workflows of jobs for programs of sites, by the names of flux-coral2. dws.so drives
+# the workflows; these functions ask it. `flux rabbit` uses them too, so slow imports
+# are inside functions.
+"""Workflows of jobs, by requests to the broker module."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from flux_k8s import names
 
 Object = dict[str, Any]
 
-# Jobs in one answer: a reader looks at the first page while others come.
+# Jobs in one answer: a caller reads the first page while others arrive.
 PAGE = 500
 NAME_PREFIX = "fluxjob-"
 
 
 class WorkflowState(str, enum.Enum):
-    """The states of a workflow, and the condition that may pass."""
+    """The states of a workflow, and its transient condition."""
 
     PROPOSAL = "Proposal"
     SETUP = "Setup"
@@ -36,7 +36,7 @@ class WorkflowState(str, enum.Enum):
 
 
 def open_handle(handle: Any = None) -> Any:
-    """The handle, or a new one of the instance that we are in. Raises OSError."""
+    """The handle, or a new one to the enclosing instance. Raises OSError."""
     if handle is None:
         import flux
 
@@ -45,9 +45,8 @@ def open_handle(handle: Any = None) -> Any:
 
 
 def job_pages(handle: Any) -> Iterator[list[Object]]:
-    """The rabbit jobs that dws.so knows in the order of their ids, some at a time:
-    JOB of dws.status in doc/protocol.md. The next page is on its way while the caller
-    looks at one. Raises OSError."""
+    """The rabbit jobs of dws.so in pages, in the order of their ids: JOB of dws.status
+    in doc/protocol.md. Requests the next page before it yields one. Raises OSError."""
     request: Object = {"list": "jobs", "max": PAGE}
     pending = handle.rpc(names.TOPIC_STATUS, request)
     while pending is not None:
@@ -60,8 +59,8 @@ def job_pages(handle: Any) -> Iterator[list[Object]]:
 
 
 def active_job(handle: Any, number: int) -> Object | None:
-    """What dws.so knows about a job, None if it does not know the job (yet), or it is
-    somebody else's. Raises OSError."""
+    """A job of dws.so: JOB of dws.status. None if dws.so does not know the job (yet),
+    or the job is another user's. Raises OSError."""
     try:
         return dict(handle.rpc(names.TOPIC_STATUS, {"jobid": number}).get())
     except OSError as exc:
@@ -79,7 +78,7 @@ def raise_exception(
 
 
 def _key(handle: Any, number: int, key: str) -> str | None:
-    """The text of a key of a job in the KVS, None if it is not there."""
+    """The text of a key of a job in the KVS, None if the job lacks it."""
     request = {"id": number, "keys": [key], "flags": 0}
     try:
         return str(handle.rpc("job-info.lookup", request).get()[key])
@@ -92,9 +91,9 @@ def _key(handle: Any, number: int, key: str) -> str | None:
 class WorkflowInfo:
     """The workflow of a job.
 
-    Nothing is kept: each property and method asks dws.so, or the KVS. To look at
-    several properties of one moment, take them from one status(). All of them raise
-    OSError: ENOSYS without dws.so.
+    Each property and method asks dws.so or the KVS, without a cache. For several
+    properties at one moment use one status(). Each raises OSError: ENOSYS without
+    dws.so.
     """
 
     def __init__(
@@ -107,9 +106,9 @@ class WorkflowInfo:
     ) -> None:
         """Args:
         name: of the workflow, if it is not the usual one.
-        resources: kept, and nothing more: dws.so has those of the jobspec.
-        failure_tolerance: the same.
-        handle: a flux.Flux; without it one is opened when it is needed.
+        resources: stored but unused: dws.so reads the jobspec.
+        failure_tolerance: stored but unused.
+        handle: a flux.Flux; None to open one when it is needed.
         """
         self.jobid = int(jobid)
         self.name = name or self.get_name(jobid)
@@ -119,12 +118,12 @@ class WorkflowInfo:
 
     @classmethod
     def add(cls, jobid: int, *args: Any, **kwargs: Any) -> WorkflowInfo:
-        """The same as WorkflowInfo(): dws.so has its own list."""
+        """WorkflowInfo() by the name of flux-coral2: dws.so keeps the list of jobs."""
         return cls(jobid, *args, **kwargs)
 
     @classmethod
     def get(cls, jobid: int, handle: Any = None) -> WorkflowInfo:
-        """That of a job, whether it has a workflow or not."""
+        """The WorkflowInfo of a job, with or without a workflow."""
         return cls(jobid, handle=handle)
 
     @classmethod
@@ -134,7 +133,7 @@ class WorkflowInfo:
 
     @classmethod
     def is_recognized(cls, name: str) -> bool:
-        """Whether a workflow of that name is a job's."""
+        """Whether a workflow of that name belongs to a job."""
         return name.startswith(NAME_PREFIX)
 
     @classmethod
@@ -149,7 +148,7 @@ class WorkflowInfo:
         return self._handle
 
     def status(self) -> Object:
-        """All that dws.so knows, {} if it does not know the job: JOB of dws.status in
+        """The job in dws.so, {} if it is unknown there: JOB of dws.status in
         doc/protocol.md."""
         return active_job(self.handle, self.jobid) or {}
 
@@ -163,12 +162,12 @@ class WorkflowInfo:
 
     @property
     def toredown(self) -> bool:
-        """Whether it was asked to go to Teardown."""
+        """Whether the workflow's desired state is Teardown."""
         return self._workflow().get("desired") == WorkflowState.TEARDOWN.value
 
     @property
     def deleted(self) -> bool:
-        """Whether there is no workflow: not any more, or not yet."""
+        """Whether the job has no workflow, any more or yet."""
         return not self._workflow()
 
     @property
@@ -178,18 +177,18 @@ class WorkflowInfo:
 
     @property
     def failed_nodes(self) -> list[str]:
-        """Nodes of the job that it does without."""
+        """The waived nodes, which the job goes on without."""
         return _hosts(self.status().get("failed"))
 
     @property
     def lagging_nodes(self) -> list[str]:
-        """Nodes of the job that have not mounted, or not unmounted, in time."""
+        """Nodes of the job that are late to mount or unmount."""
         return _hosts(self.status().get("lagging"))
 
     @property
     def timings(self) -> dict[str, Any]:
-        """How long each state took that is over, as DWS has it ("1.2s"); also of a job
-        that has ended."""
+        """The time of each completed state in the form of DWS ("1.2s"), also of an
+        ended job."""
         result = {}
         for state in list(WorkflowState)[:-1]:
             key = names.KEY_TIMING % state.value.lower()
@@ -200,8 +199,8 @@ class WorkflowInfo:
 
     @property
     def paths(self) -> dict[str, str]:
-        """The variables that the job was given ("DW_JOB_scratch": PATH); also of a job
-        that has ended. {} before its file systems are mounted."""
+        """The environment variables set for the job ("DW_JOB_scratch": PATH), also of
+        an ended job. {} before its file systems are mounted."""
         text = _key(self.handle, self.jobid, "eventlog") or ""
         for event in map(json.loads, reversed(text.splitlines())):
             if event["name"] == names.ENVIRONMENT:
@@ -215,19 +214,19 @@ class WorkflowInfo:
         workflow: Object | None = None,
         reason: str = "moved to Teardown",
     ) -> None:
-        """Give the workflow up: data that has not been copied out is lost.
+        """Abandon the workflow: data that has not been staged out is lost.
 
-        Of a job that dws.so knows: a fatal exception `dws-release` ends it, whichever
-        state it is in; dws.so unmounts, keeps workflow and timing in the KVS, and goes
-        to Teardown. One that has ended goes there by itself. Any other workflow:
-        cleanup.teardown_workflow(), which may refuse.
+        If dws.so knows the job, raise the fatal exception `dws-release`, in any state:
+        dws.so unmounts, stores workflow and timings in the KVS, and moves the workflow
+        to Teardown, as it does anyway after the end of the job. Pass any other workflow
+        to cleanup.teardown_workflow(), which may refuse.
 
         Args:
             k8s_api, workflow: only for a job that dws.so does not know.
             reason: for the job's eventlog.
         Raises:
             OSError: dws.so or the job manager refuses.
-            cleanup.CleanupError: the workflow belongs to somebody else.
+            cleanup.CleanupError: the workflow has another owner.
         """
         job = active_job(handle, self.jobid)
         if job is None:
@@ -241,14 +240,13 @@ class WorkflowInfo:
     def notify_of_node_failure(
         self, handle: Any, nodes: Any, k8s_api: Any = None
     ) -> None:
-        """Tell the job's owner, by an exception `dws-node-failure` that does not end
-        the job, of nodes that have lost their file systems.
+        """Report nodes that have lost their file systems to the job's owner, by an
+        exception `dws-node-failure` that does not end the job.
 
-        Whether the job goes on without them is for dws.so to decide, which looks at the
-        mounts themselves (dw_failure_tolerance, rabbit.prerun_timeout), leaves the
-        nodes out of Computes, and sets forceReady: so `k8s_api` is not used, and there
-        is no ValueError for too many of them. failed_nodes has those that were left
-        out.
+        dws.so decides by the mounts themselves whether the job goes on without the
+        nodes (dw_failure_tolerance, rabbit.prerun_timeout); it then removes them from
+        Computes, and sets forceReady. Unlike in flux-coral2, `k8s_api` is unused, and
+        too many nodes raise no ValueError. failed_nodes lists the waived nodes.
 
         Args:
             nodes: a hostlist, or names of nodes.
