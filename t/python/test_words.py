@@ -27,7 +27,7 @@ COMMENTS = {
     "src/common/libdws": 1,
     "src/modules/dws": 18,
     "src/modules/dws-jobtap": 1,
-    "src/modules/sched-rabbit": 16,
+    "src/modules/sched-rabbit": 1,
     "src/python/flux_k8s": 1,
     "src/python/flux_rabbit": 1,
     "src/sim": 10,

@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Allocates compute nodes together with GiB on the rabbits next to them.
 
-``request``, ``constraint`` and ``machine`` are plain Python without Flux;
-``pool`` is what :class:`flux.scheduler.Scheduler` works with.
+``request``, ``constraint`` and ``machine`` do not use Flux; ``pool`` adapts the
+machine to :class:`flux.scheduler.Scheduler`.
 """

@@ -25,8 +25,8 @@ def of(numbers: Iterable[int]) -> int:
 
 
 def of_ids(idset: str, below: int) -> int:
-    """The ids of an RFC 22 idset that are less than ``below``; the others, of which a
-    few characters can have billions, are passed over. Raises ValueError."""
+    """The ids of an RFC 22 idset that are less than ``below``. Others are ignored, as a
+    few characters can name billions. Raises ValueError."""
     text = idset[1:-1] if idset.startswith("[") and idset.endswith("]") else idset
     result = after = 0
     for part in filter(None, text.split(",")):
@@ -53,11 +53,11 @@ def members(mask: int) -> Iterator[int]:
 
 
 def count(mask: int) -> int:
-    """How many numbers are in the set."""
+    """The number of members."""
     return bin(mask).count("1")
 
 
-# Sets of cores are few and come again and again; sets of nodes do not.
+# Cached for sets of cores, which are few and recur, unlike sets of nodes.
 count_cores = functools.lru_cache(maxsize=4096)(count)
 
 
@@ -75,7 +75,7 @@ lowest_cores = functools.lru_cache(maxsize=4096)(lowest)
 
 
 class Levels:
-    """Which members have how much of something: value -> set of members."""
+    """Sets of members by their amount of one resource: value -> set of members."""
 
     def __init__(self) -> None:
         self._masks: dict[int, int] = {}
@@ -86,7 +86,7 @@ class Levels:
         return new
 
     def move(self, members: int, old: int | None, new: int | None) -> None:
-        """These members go from one value to another; None: nowhere."""
+        """Move members from one value to another. None stands for no set."""
         if old == new:
             return
         if old is not None:
@@ -107,7 +107,7 @@ class Levels:
         return result
 
     def ascending(self, value: int) -> Iterator[tuple[int, int]]:
-        """(value, members) of those with at least this value, least first."""
+        """(value, members) for values of at least ``value``, ascending."""
         for key in sorted(self._masks):
             if key >= value:
                 yield key, self._masks[key]

@@ -1,6 +1,6 @@
 # RFC 31 constraints as sets of nodes.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Turns a constraint expression into the set of nodes that match it."""
+"""Evaluates a constraint to the set of nodes that match it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class View(Protocol):
-    """What a constraint can ask of the machine. Sets are bit masks."""
+    """The machine as seen by constraints. Sets are bit masks."""
 
     all_nodes: int
 
@@ -20,7 +20,7 @@ class View(Protocol):
 
 
 def evaluate(expression: Any, view: View) -> int:
-    """The nodes that match. Raises ValueError if it is not a constraint."""
+    """The nodes that match. Raises ValueError for a malformed constraint."""
     if not isinstance(expression, dict):
         raise ValueError("a constraint must be an object")
     result = view.all_nodes

@@ -1,8 +1,9 @@
-# Nodes and rabbits, what is free of them, and who has the rest.
+# The state of the machine: free and allocated nodes, cores, gpus and GiB of rabbits.
+# pool.py commits and releases allocations, plan.py works on copies.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The allocator. Sets of nodes are bit masks over ranks, sets of cores and
-gpus bit masks over their numbers. GiB are exact: a rabbit is never promised
-more than its whole GiB.
+"""The allocator. Sets of nodes are bit masks over ranks, sets of cores and gpus bit
+masks over their numbers. GiB are exact: allocations of a rabbit never exceed its
+whole GiB.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from .request import Request
 
 __all__ = ["NOBODY", "Allocation", "Machine", "Node"]
 
-# In hold(): what no job has, persistent storage and what other clients have.
+# In hold(): the holder of persistent storage and of other clients' storage.
 NOBODY = 1 << 64  # the id of no job
 
-# Constraints whose nodes are kept in mind: more than there are in most queues, as a
-# pass over the queue needs all of them.
+# Constraints whose nodes are cached: more than in most queues, as a pass over the queue
+# needs all of them.
 MATCHING_MAX = 20000
 
 
 class _Lasting:
-    """The machine without what set_property() has said."""
+    """A view of the machine without properties set by set_property()."""
 
     def __init__(self, machine: Machine) -> None:
         self.all_nodes = machine.all_nodes
@@ -36,7 +37,7 @@ class _Lasting:
 
 
 class Machine:
-    """All nodes and rabbits. Not thread safe."""
+    """The nodes and rabbits with their allocations. Not thread safe."""
 
     def __init__(
         self,
@@ -45,9 +46,9 @@ class Machine:
         rabbits: Mapping[str, tuple[int, Iterable[str]]] | None = None,
         expand_hosts: Callable[[str], Iterable[str]] = lambda s: s.split(","),
     ) -> None:
-        """``rabbits`` maps a name to its GiB and hosts. Raises ValueError when
-        two rabbits claim a host; hosts that are no nodes are passed over. A
-        node that has the name of a rabbit is a storage node.
+        """``rabbits`` maps a name to its GiB and hosts. Hosts that are not nodes are
+        ignored. A node with the name of a rabbit is a storage node. Raises ValueError
+        if two rabbits claim a host.
         """
         self.nodes = {node.rank: node for node in nodes}
         self.all_nodes = bits.of(self.nodes)
@@ -57,7 +58,7 @@ class Machine:
         self.held: dict[int, dict[str, int]] = {}  # see hold()
         self._rank_of = {node.host: node.rank for node in self.nodes.values()}
         self._properties = {k: bits.of(v) for k, v in (properties or {}).items()}
-        self._lasting = dict(self._properties)  # without those that come and go
+        self._lasting = dict(self._properties)  # without set_property()
         self._expand_hosts = expand_hosts
         self._matching: dict[tuple[str, bool], int] = {}  # constraint -> nodes
         self._cores = bits.Levels()
@@ -81,9 +82,9 @@ class Machine:
             levels.move(bits.of(ranks), None, count)
 
     def set_rabbits(self, rabbits: Mapping[str, tuple[int, Iterable[str]]]) -> None:
-        """These rabbits, and no others. What set_rabbit() said of them, what jobs
-        have and what is held counts as before. Raises ValueError, and changes
-        nothing, when two rabbits claim a host."""
+        """Replace all rabbits. Health from set_rabbit(), allocations of jobs and held
+        GiB stay in force. Raises ValueError, and changes nothing, if two rabbits claim
+        a host."""
         made: dict[str, Rabbit] = {}
         rabbit_of: dict[int, Rabbit] = {}
         storage_nodes = 0
@@ -116,7 +117,7 @@ class Machine:
                 del alloc.beside[host]
 
     def copy(self) -> Machine:
-        """An independent copy, to find out what could be."""
+        """An independent copy, to plan on."""
         new = object.__new__(Machine)
         new.__dict__.update(self.__dict__)
         new.nodes = {rank: node.copy() for rank, node in self.nodes.items()}
@@ -134,8 +135,8 @@ class Machine:
         return new
 
     def idle_copy(self, held: bool = False, outside: bool = True) -> Machine:
-        """A copy without jobs, with all that is down still down, and with what
-        is held still held or not: for jobs, and for others (``outside``)."""
+        """A copy without allocations, in which down nodes and rabbits stay down. Held
+        GiB stay for jobs with ``held``, and for others with ``outside``."""
         new = object.__new__(Machine)
         new.__dict__.update(self.__dict__)
         new.nodes = {
@@ -171,9 +172,9 @@ class Machine:
         return bits.of_ids(idset, self.all_nodes.bit_length()) & self.all_nodes
 
     def matching(self, request: Request, ever: bool = False) -> int:
-        """The nodes that the request's constraint admits; with ``ever``, those
-        that it may admit when nothing is broken. ValueError if it is
-        malformed."""
+        """The nodes that the request's constraint admits; with ``ever``, ignoring
+        properties from set_property(), such as those of broken nodes. Raises
+        ValueError if it is malformed."""
         if not request.constraint:
             return self.all_nodes
         key = (request.constraint, ever)
@@ -187,8 +188,8 @@ class Machine:
         return mask
 
     def part(self, request: Request) -> int:
-        """The nodes that the request's constraint admits, and all that share a
-        rabbit with one of them."""
+        """The nodes that the request's constraint admits, and all nodes that share a
+        rabbit with one of these."""
         mask = self.matching(request)
         if mask != self.all_nodes:
             for rabbit in self.rabbits.values():
@@ -203,14 +204,15 @@ class Machine:
     # Availability
 
     def set_up(self, nodes: int, up: bool) -> None:
-        """Nodes that are not up (down, drained) are not allocated."""
+        """Mark nodes as up or not. Nodes that are not up (down, drained) are never
+        allocated."""
         self.up = (self.up | nodes) if up else (self.up & ~nodes)
         self.up &= self.all_nodes
 
     def set_property(self, name: str, nodes: int) -> None:
-        """These nodes, and no others, have the property."""
+        """Set the property on exactly these nodes."""
         self._properties[name] = nodes & self.all_nodes
-        # Long lists of hosts or ranks need not be read again for that.
+        # Keep cached constraints on hosts or ranks, which may be long.
         self._matching = {
             key: mask
             for key, mask in self._matching.items()
@@ -218,9 +220,9 @@ class Machine:
         }
 
     def set_rabbit(self, name: str, up: bool | None, capacity_gib: int | None) -> None:
-        """A rabbit that is not up gives no storage to new jobs. One that has
-        shrunk below what jobs have of it gives none until they end. Of a rabbit
-        that is unknown, this is kept until it is one of set_rabbits()."""
+        """Set the health of a rabbit; None leaves a value unchanged. A rabbit that is
+        not up, or smaller than its allocations, provides no storage to new jobs. Values
+        of an unknown rabbit apply when set_rabbits() adds it."""
         was_up, was_gib = self._told.get(name, (None, None))
         self._told[name] = (
             was_up if up is None else up,
@@ -239,7 +241,7 @@ class Machine:
             rabbit.capacity_gib = gib
 
     def remove(self, ranks: Iterable[int]) -> None:
-        """Nodes that are gone for good. Jobs on them keep the others."""
+        """Remove nodes for good. Jobs on them keep their other nodes."""
         for rank in ranks:
             node = self.nodes.pop(rank, None)
             if node is None:
@@ -265,9 +267,8 @@ class Machine:
         reserved: int = 0,
         limits: Mapping[str, int] | None = None,
     ) -> Allocation | None:
-        """What the request would get now, or None. Changes nothing. It may not
-        have the ``reserved`` nodes, nor more GiB of a rabbit than ``limits``
-        says."""
+        """The allocation that the request would get now, or None. Excludes the
+        ``reserved`` nodes, and GiB above ``limits`` by rabbit. Changes nothing."""
         eligible = self.up & self.matching(request) & ~reserved
         storage = eligible & self.storage_nodes
         eligible ^= storage
@@ -302,7 +303,7 @@ class Machine:
         wanted -= wanted % request.group_nodes
         if request.exclusive:
             return self._take(request, bits.lowest(eligible, wanted), {})
-        # The fullest nodes first, so that idle ones stay whole.
+        # Fill the fullest nodes first, to keep idle ones whole.
         chosen = 0
         for _, nodes in self._free_cores.ascending(request.node_cores):
             part = bits.lowest(nodes & eligible, wanted)
@@ -314,7 +315,7 @@ class Machine:
 
     @staticmethod
     def room(request: Request, gib: int, mine: int) -> int:
-        """How many groups find room on a rabbit with these GiB and nodes."""
+        """The number of groups that fit on a rabbit with these GiB and nodes."""
         groups = bits.count(mine) // request.group_nodes
         if request.group_gib:
             groups = min(groups, gib // request.group_gib)
@@ -323,7 +324,8 @@ class Machine:
     def storage_room(
         self, request: Request, rank: int | None, storage: int, ever: bool = False
     ) -> int:
-        """How many times the storage node has what the request wants of one."""
+        """How many times the storage node satisfies the request; with ``ever``, when
+        it is idle."""
         if rank is None or not storage >> rank & 1:
             return 0
         node = self.nodes[rank]
@@ -429,9 +431,9 @@ class Machine:
         return alloc if alloc.nslots >= request.nslots else None
 
     def commit(self, jobid: int, alloc: Allocation) -> None:
-        """Give it to the job. Raises ValueError, and changes nothing, when
-        some of it is taken or not there. Rabbits that are unknown or have
-        shrunk do not count: the job has its storage already."""
+        """Allocate resources to a job. Raises ValueError, and changes nothing, if the
+        job has an allocation, or a node is unknown or in use. GiB are not checked, as
+        the job may have its storage already: rabbits may be unknown or have shrunk."""
         if jobid in self.allocations:
             raise ValueError(f"job {jobid} has an allocation already")
         for rank, (cores, gpus) in alloc.nodes.items():
@@ -451,9 +453,9 @@ class Machine:
         self._give(self._takes(jobid), -1)
 
     def hold(self, jobid: int, gib: Mapping[str, int]) -> None:
-        """What the job's storage takes until the next call for this job, also
-        when the job gives its nodes back; with no GiB it ends. On a rabbit it
-        may be more than the job was given there."""
+        """Set the GiB that a job's storage holds until the next call for the job, also
+        after release(); none ends the hold. The GiB may exceed the job's allocation
+        on a rabbit."""
         self._give(self._takes(jobid), 1)
         if gib:
             self.held[jobid] = dict(gib)
@@ -462,7 +464,7 @@ class Machine:
         self._give(self._takes(jobid), -1)
 
     def _takes(self, jobid: int) -> dict[str, int]:
-        """The GiB that the job was given, or that its storage takes."""
+        """The GiB of a job by rabbit: the larger of allocated and held ones."""
         takes = dict(self.held.get(jobid, {}))
         alloc = self.allocations.get(jobid)
         for name, amount in alloc.gib.items() if alloc else ():
@@ -470,7 +472,7 @@ class Machine:
         return takes
 
     def held_by_nobody(self) -> Iterable[Mapping[str, int]]:
-        """What the storage of each job takes that is over."""
+        """The held GiB of each job without an allocation of GiB."""
         for jobid, gib in self.held.items():
             alloc = self.allocations.get(jobid)
             if jobid != NOBODY and (alloc is None or not alloc.gib):
@@ -482,9 +484,8 @@ class Machine:
                 self.rabbits[name].free_gib += sign * amount
 
     def release(self, jobid: int, ranks: Iterable[int] | None = None) -> None:
-        """Take back what the job has on these ranks (None: everything). Nodes
-        can come back one by one, so all of its GiB are free with the first,
-        but for those that its storage holds."""
+        """Release a job's resources on these ranks (None: all). Nodes may be released
+        one by one: the first call frees all GiB of the job but held ones."""
         alloc = self.allocations.get(jobid)
         if alloc is None:
             return
@@ -505,7 +506,7 @@ class Machine:
         self._give(self._takes(jobid), -1)
 
     def _apply(self, changes: Changes) -> None:
-        """Bring the sets up to date with the nodes."""
+        """Update the sets of free cores, free gpus and idle nodes."""
         for (old, new), ranks in changes.cores.items():
             self._free_cores.move(bits.of(ranks), old, new)
         for (old, new), ranks in changes.gpus.items():
@@ -513,16 +514,16 @@ class Machine:
         self.idle |= bits.of(changes.idle)
         self.idle &= ~bits.of(changes.busy)
 
-    # What could be
+    # Feasibility
 
     def fitting_nodes(self, request: Request) -> int:
-        """The nodes that would do, were everything free and up."""
+        """The nodes that satisfy the request if everything is free and up."""
         eligible = self.matching(request, ever=True) & ~self.storage_nodes
         eligible &= self._cores.at_least(request.node_cores)
         return eligible & self._gpus.at_least(request.node_gpus)
 
     def all_slots(self, request: Request) -> int:
-        """How many slots there would be, were everything free and up."""
+        """The number of slots for the request if everything is free and up."""
         eligible = self.matching(request, ever=True) & ~self.storage_nodes
         slots = 0
         for cores, nodes in self._cores.ascending(request.slot_cores):
@@ -534,6 +535,6 @@ class Machine:
         return slots
 
     def infeasible(self, request: Request) -> str | None:
-        """Why the request can never be met, were everything free and up; None
-        if it can. ValueError if its constraint is malformed."""
+        """Why the request can never be satisfied, even if everything is free and up;
+        None if it can. Raises ValueError for a malformed constraint."""
         return reasons.infeasible(self, request)

@@ -1,4 +1,4 @@
-# What the machine is made of, and what a job has of it.
+# The parts of machine.py: nodes, rabbits, and the allocations of jobs.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Nodes, rabbits, allocations. Sets of cores and gpus are bit masks."""
 
@@ -28,8 +28,8 @@ class Node:
 
 
 class Rabbit:
-    """A rabbit and the nodes that hang on it. ``rank`` is the rabbit's own as a
-    storage node, if it has one."""
+    """A rabbit and the nodes next to it. ``rank`` is the rabbit's own rank if it is
+    also a storage node."""
 
     __slots__ = ("name", "rank", "capacity_gib", "free_gib", "up", "_low", "nodes")
 
@@ -40,9 +40,9 @@ class Rabbit:
         self.rank = rank
         self.capacity_gib = self.free_gib = capacity_gib
         self.up = True
-        # Most rabbits have a run of ranks; a short int is faster to work with.
+        # Shifted, as most rabbits have consecutive ranks: short ints are faster.
         self._low = (nodes & -nodes).bit_length() - 1 if nodes else 0
-        self.nodes = nodes >> self._low  # 0 is my first one
+        self.nodes = nodes >> self._low  # bit 0 is the first node
 
     def copy(self) -> Rabbit:
         new = Rabbit(self.name, self.rank, self.capacity_gib, self.nodes << self._low)
@@ -51,18 +51,18 @@ class Rabbit:
         return new
 
     def among(self, nodes: int) -> int:
-        """Those of ``nodes`` that are mine; 0 is my first one."""
+        """The nodes of this rabbit in ``nodes``; bit 0 is the rabbit's first node."""
         return nodes >> self._low & self.nodes
 
     def place(self, mine: int) -> int:
-        """The reverse: a result of among() as ranks."""
+        """A result of among() as a set of ranks."""
         return mine << self._low
 
 
 @dataclass
 class Allocation:
-    """What a job has: per rank its cores and gpus, per rabbit its GiB. ``beside``
-    has GiB by a host next to them, whose rabbit is not known yet."""
+    """The resources of a job: cores and gpus by rank, GiB by rabbit. ``beside`` has
+    GiB by a host next to a rabbit that is not known yet."""
 
     nodes: dict[int, tuple[int, int]] = field(default_factory=dict)
     gib: dict[str, int] = field(default_factory=dict)
@@ -81,8 +81,8 @@ class Allocation:
 
 
 class Changes:
-    """Nodes whose free cores and gpus change together, sorted so that sets of
-    nodes need not be touched node by node."""
+    """Changes of free cores and gpus, grouped so that Machine updates its sets once
+    for each group and not for each node."""
 
     def __init__(self) -> None:
         self.cores: dict[tuple[int, int], list[int]] = {}

@@ -1,16 +1,17 @@
-# Which queued jobs start now: priority order, with conservative backfill.
+# Selects the queued jobs that start now: priority order, with conservative backfill.
+# scheduler.py runs a Pass over the queue for each scheduling decision.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Backfill. A job that cannot start now gets a reservation: a time, nodes and
-GiB, found by letting running jobs end when their time is up. A job behind it
-may start now only if it ends before that time, or keeps off those nodes and
-leaves that many GiB. So no job with a reservation is ever put off by one behind
-it. Reservations are made for the first ``depth`` jobs of a part of the machine
-that have to wait, and none starts before the one ahead of it. A job that could
-not start even if all others were over waits for nodes or rabbits that are down, or
-for space that persistent storage or other clients have: it has no reservation and
-keeps nobody from anything. Or else it waits for storage
-of jobs that are over: GiB are reserved for it and no nodes, as nobody knows when
-data has been moved, and until then nodes are of use to others.
+"""Backfill. A job that cannot start now gets a reservation: a time, nodes and GiB,
+found by assuming that running jobs end at their time limits. A later job may start
+now only if it ends before that time, or avoids those nodes and leaves those GiB, so
+later jobs never delay a job with a reservation. In each part of the machine the first
+``depth`` waiting jobs get reservations, with start times in queue order.
+
+Some jobs could not start even if all others were over. If the cause is nodes or rabbits
+that are down, or space of persistent storage or other clients, the job gets no
+reservation and delays no other job. If the cause is storage of ended jobs, GiB are
+reserved and no nodes: the end of stage-out is unknown, and until then other jobs can
+use the nodes.
 
 Jobs without a time limit count as lasting a year.
 """
@@ -34,17 +35,17 @@ OUTSIDE = "waits for space on rabbits that others than jobs have"
 
 @dataclass
 class Reservation:
-    """What a waiting job will get, and when."""
+    """The resources reserved for a waiting job, and its start time."""
 
     t_start: float
     nodes: int
-    spare_gib: dict[str, int]  # by rabbit: what others may hold at that time
+    spare_gib: dict[str, int]  # by rabbit: GiB that others may hold at that time
 
 
 @dataclass
 class Decision:
-    """Start with this allocation, or (None) wait. t_start is the estimate, if
-    there is one; ``reason`` says why there can be none."""
+    """Start a job with ``alloc``, or let it wait (None). ``t_start`` is the estimated
+    start, if any; ``reason`` tells why there is no estimate."""
 
     alloc: Allocation | None = None
     t_start: float | None = None
@@ -53,7 +54,7 @@ class Decision:
 
 @dataclass
 class _End:
-    """The jobs that end at a time, and what they had."""
+    """The jobs that end at one time, and their allocations."""
 
     t_end: float
     jobs: list[tuple[int, Allocation]]
@@ -68,8 +69,8 @@ class _End:
 
 
 def parts(machine: Machine, requests: Iterable[Request]) -> dict[str, int]:
-    """Which requests are in each other's way, by their constraints: what can use
-    the same nodes or the same rabbits is of the same part of the machine."""
+    """The part of the machine for each constraint, as a number: requests that can use
+    a common node or rabbit compete, so they share a part."""
     masks: list[int] = []
     by_constraint = {r.constraint: machine.part(r) for r in requests}
     for mask in set(by_constraint.values()):
@@ -85,8 +86,8 @@ def parts(machine: Machine, requests: Iterable[Request]) -> dict[str, int]:
 
 
 class Pass:
-    """One pass over the queue, with a planner for each part of the machine: so
-    queues with nodes of their own do not wait for each other."""
+    """A pass over the queue, with a planner for each part of the machine, so that
+    queues with separate nodes do not wait for each other."""
 
     def __init__(
         self, machine: Machine, now: float, depth: int, requests: Iterable[Request]
@@ -101,12 +102,11 @@ class Pass:
 
 
 class Planner:
-    """One pass over the jobs of a part of the machine. Jobs must be considered in
-    queue order, and an allocation that is returned must be committed before the
-    next."""
+    """A pass over the jobs of a part of the machine. The caller considers jobs in
+    queue order, and commits a returned allocation before the next job."""
 
     def __init__(self, machine: Machine, now: float, depth: int) -> None:
-        """``depth`` 0: no backfill, a job that waits holds up all others."""
+        """``depth`` 0: no backfill, a waiting job delays all later ones."""
         self._machine = machine
         self._now = now
         self._depth = depth
@@ -114,9 +114,9 @@ class Planner:
         self._reserved = [0]  # nodes of the first n reservations
         self._limits: dict[int, dict[str, int]] = {}  # by number of reservations
         self._failed: set[tuple[Request, int]] = set()
-        self._idle: Machine | None = None  # as if all jobs were over
-        self._settled: Machine | None = None  # and their storage gone, too
-        self._hopeless: dict[Request, str] = {}  # and why
+        self._idle: Machine | None = None  # without jobs, but with held storage
+        self._settled: Machine | None = None  # also without storage held by jobs
+        self._hopeless: dict[Request, str] = {}  # jobs that cannot start, and why
         self._future: Machine | None = None  # at the time _t
         self._future_jobs = 0
         self._ends: list[tuple[float, int]] = []
@@ -129,13 +129,13 @@ class Planner:
         if self._closed:
             return Decision()
         t_end = self._now + (request.duration_s or YEAR_S)
-        # Those that start before this job would be over.
+        # The number of reservations that begin before this job would end.
         crossed = 0
         for reservation in self._reservations:
             if reservation.t_start >= t_end:
                 break
             crossed += 1
-        # During a pass there is only ever less.
+        # Resources only shrink during a pass, so remember failures.
         timeless = replace(request, duration_s=0.0)
         key = (timeless, crossed)
         if key not in self._failed:
@@ -143,8 +143,8 @@ class Planner:
             alloc = self._machine.find(request, self._reserved[crossed], limits)
             if alloc is not None:
                 self._spend(alloc, crossed)
-                # What lasts longer keeps off all that is reserved, so there
-                # is room for it.
+                # A job that ends after _t avoids all reserved resources, so it fits
+                # into the future machine.
                 if self._future and t_end > self._t:
                     self._start_in_future(self._future, alloc.copy(), t_end)
                 return Decision(alloc)
@@ -156,7 +156,7 @@ class Planner:
         return Decision()
 
     def _wait(self, request: Request, timeless: Request) -> Decision:
-        """The job is one of the first that cannot start now."""
+        """Decide about a job that cannot start now, among the first ``depth``."""
         if timeless in self._hopeless:
             return Decision(reason=self._hopeless[timeless])
         if self._idle is None or self._settled is None:
@@ -177,7 +177,7 @@ class Planner:
         return Decision(reason=HELD)
 
     def _limits_of(self, crossed: int) -> dict[str, int]:
-        """The GiB by rabbit that the first so many reservations leave."""
+        """The GiB by rabbit that the first ``crossed`` reservations leave."""
         limits = self._limits.get(crossed)
         if limits is None:
             limits = self._limits[crossed] = {}
@@ -195,7 +195,7 @@ class Planner:
                     reservation.spare_gib[name] -= gib
 
     def _reserve(self, request: Request) -> Decision:
-        """Find out when the job can start, and keep that for it."""
+        """Find the earliest start of the job, and reserve its resources."""
         future = self._look_ahead()
         alloc = self._advance(future, request)
         if alloc is None:
@@ -212,7 +212,7 @@ class Planner:
         return Decision(t_start=self._t)
 
     def _reserve_gib(self, alloc: Allocation, idle: Machine) -> None:
-        """Keep GiB for a job that starts when what is held is free."""
+        """Reserve GiB for a job that waits for storage of ended jobs."""
         self._future_jobs += 1
         for machine in (idle, self._look_ahead()):
             machine.hold(-self._future_jobs, alloc.gib)
@@ -241,7 +241,8 @@ class Planner:
         heapq.heappush(self._ends, (t_end, -self._future_jobs))
 
     def _advance(self, future: Machine, request: Request) -> Allocation | None:
-        """Let jobs end until the request can be met, and no more than that."""
+        """End jobs in the order of their end times, and no more than the request needs.
+        Sets _t to the last one's end; returns None if all do not suffice."""
         batch: list[_End] = []
         size = 1
         while (alloc := future.find(request)) is None:
@@ -254,8 +255,8 @@ class Planner:
             size *= 2
         if not batch:
             return alloc
-        # With the first ``low`` of the batch over it cannot be met yet, with
-        # the first ``high`` it can. ``over`` of them are.
+        # Bisect the batch: after its first ``low`` ends the request does not fit, after
+        # the first ``high`` it does. ``over`` ends are in effect.
         low, high, over = 0, len(batch), len(batch)
         while high - low > 1:
             middle = (low + high) // 2

@@ -1,4 +1,4 @@
-# The machine as flux.scheduler.Scheduler wants its resource pool.
+# Adapts the machine to the resource pool that flux.scheduler.Scheduler expects.
 # SPDX-License-Identifier: LGPL-3.0-only
 """A resource pool that knows rabbits."""
 
@@ -23,8 +23,8 @@ from .request import Request
 class RabbitPool(Rv1Pool):  # type: ignore[misc]
     """The pool of the whole instance, or the R of one job.
 
-    The base class reads and writes R; what is up, free and whose is the
-    machine's matter. A job's R needs no machine, so it is made when first used.
+    The base class reads and writes R; the machine tracks nodes that are up, and
+    allocations. It is created at its first use, as the R of a job needs none.
     """
 
     name = "RabbitPool"
@@ -92,8 +92,8 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
         self._bump()
 
     def remove_ranks(self, ranks: Any) -> None:
-        """Nodes that are gone for good; or, of a job's R, those that it has given
-        back (housekeeping), and with the first of them all GiB."""
+        """Remove nodes for good. From a job's R, remove released nodes (housekeeping),
+        and all GiB at the first call."""
         super().remove_ranks(ranks)
         if self._machine is not None:
             self._machine.remove(IDset(ranks) if isinstance(ranks, str) else ranks)
@@ -119,7 +119,7 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
     def commit(
         self, jobid: int, alloc: Allocation, duration_s: float
     ) -> dict[str, Any]:
-        """Give it to the job and return its R."""
+        """Allocate resources to a job and return its R."""
         now = time.time()
         expiration = self.get_expiration()
         if duration_s > 0:
@@ -145,7 +145,7 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
         return type(self)(self.commit(jobid, alloc, wanted.duration_s), log=self.log)
 
     def register_alloc(self, jobid: int, R: Any) -> None:
-        """A job that ran when the scheduler started. Raises ValueError."""
+        """Register a job that ran before the scheduler started. Raises ValueError."""
         alloc = Allocation(t_end=R.get_expiration())
         for rank, info in R._ranks.items():
             alloc.nodes[rank] = (bits.of(info["cores"]), bits.of(info["gpus"]))

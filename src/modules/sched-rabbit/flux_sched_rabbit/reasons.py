@@ -1,6 +1,6 @@
-# Why a request can never be met.
+# Explains why a request can never be satisfied.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Texts for the user, from what the machine has when all is free and up."""
+"""Reasons for the user, by the resources of the machine when all are free and up."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def infeasible(machine: Machine, request: Request) -> str | None:
-    """Why the request can never be met, were everything free and up; None
-    if it can. ValueError if its constraint is malformed."""
+    """Why the request can never be satisfied, even if everything is free and up; None
+    if it can. Raises ValueError for a malformed constraint."""
     if request.needs_storage_nodes:
         reason = _storage_nodes(machine, request)
         if reason:

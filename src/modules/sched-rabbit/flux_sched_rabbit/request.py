@@ -1,6 +1,6 @@
-# Jobspec resources (RFC 14, with rabbit storage) as a request to the machine.
+# Parses jobspec resources (RFC 14, with rabbit storage) into a request to the machine.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What a job asks for."""
+"""The request of a job."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ from flux_k8s import dws
 
 Json = Any
 
-# A job with no time limit has a duration of 0, so nobody needs more than this: three
-# centuries. Sums of such times stay numbers that can be rounded.
+# Three centuries, since a duration of 0 means no time limit. Bounded so that sums of
+# times can be rounded to seconds.
 DURATION_MAX_S = 1e10
-# Products of counts fit into the integers of R.
+# Bounded so that products of counts fit into the integers of R.
 COUNT_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks for. Immutable and hashable: equal requests have equal
-    chances.
+    """The request of a job. Immutable and hashable, as plan.py caches by requests.
 
-    With ``groups`` 0 the job takes any ``nslots`` slots, wherever they are.
-    Otherwise it takes ``groups`` times ``group_nodes`` nodes, each with
-    ``node_cores`` cores and ``node_gpus`` gpus, and each group comes with
-    ``group_gib`` GiB on the one rabbit that its nodes are attached to. That
-    rabbit itself is a storage node: with ``group_storage`` the group has
-    ``storage_cores`` of its cores (0: all of it). ``storage_nodes`` more are
-    taken from any rabbits.
+    With ``groups`` 0 the job gets any ``nslots`` slots. Otherwise it gets ``groups``
+    times ``group_nodes`` nodes, each with ``node_cores`` cores and ``node_gpus`` gpus,
+    and for each group ``group_gib`` GiB on the rabbit next to all its nodes. With
+    ``group_storage`` the group also gets ``storage_cores`` cores of that rabbit as a
+    storage node (0: the whole node). ``storage_nodes`` are further storage nodes, on
+    any rabbits.
     """
 
     groups: int = 0
-    groups_max: int | None = 0  # None: as many as there are
+    groups_max: int | None = 0  # None: unbounded
     group_nodes: int = 1
     group_gib: int = 0
     group_storage: bool = False
@@ -54,12 +52,12 @@ class Request:
 
     @property
     def nodes(self) -> int:
-        """Least number of nodes, 0 when only slots are asked for."""
+        """The least number of nodes, 0 for a request of slots."""
         return self.groups * self.group_nodes
 
     @property
     def needs_rabbits(self) -> bool:
-        """Must the nodes of a group hang on the same rabbit?"""
+        """Whether the nodes of a group must be next to the same rabbit."""
         return self.group_gib > 0 or self.group_storage or self.distinct
 
     @property
@@ -112,7 +110,7 @@ def _fixed(entry: Json) -> int:
 
 
 def _children(entry: Json) -> dict[str, Json]:
-    """Entries below this one by type; each type may occur once."""
+    """The entries below this one by type. Raises ValueError for a repeated type."""
     result: dict[str, Json] = {}
     for child in entry.get("with") or []:
         kind = child.get("type")
@@ -156,7 +154,7 @@ def _parse_node(node: Json, fields: dict[str, Any]) -> None:
 
 
 def _parse_storage_node(entry: Json, fields: dict[str, Any]) -> int:
-    """A rabbit as a node, whole or with some cores. Returns how many."""
+    """Parse a request of storage nodes, whole or by cores. Returns their number."""
     children = _children(entry)
     _only(entry, children, "core")
     if "core" in children and not entry.get("exclusive"):
@@ -165,7 +163,7 @@ def _parse_storage_node(entry: Json, fields: dict[str, Any]) -> int:
 
 
 def _parse_group(top: Json, fields: dict[str, Any]) -> None:
-    """A slot or chassis that has nodes, and perhaps storage, below it."""
+    """Parse a slot or chassis with nodes, and perhaps storage, below it."""
     children = _children(top)
     _only(top, children, "node", "ssd", "storage_node")
     fields["group_nodes"] = _fixed(children["node"])

@@ -1,7 +1,8 @@
-# Resource sets (RFC 20) to and from what the machine works with.
+# Converts resource sets (RFC 20), the mapping and requests of the module dws to and
+# from values of the machine.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""R as the scheduler writes it. GiB on rabbits are in R.scheduling, so that
-they are known again when the scheduler restarts."""
+"""R of the scheduler. GiB of rabbits are in R.scheduling, from which a restarted
+scheduler restores them."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from . import bits
 from .machine import NOBODY, Machine
 from .parts import Allocation
 
-# Fluxion, with which an instance inside a job may begin, refuses R of any writer but
-# this one, which has it read R_lite and nothing else
+# The writer for R.scheduling: Fluxion, which may schedule an instance inside a job,
+# accepts only this one, and then reads only R_lite
 # (doc/dev/upstream/fluxion-writer.rst).
 WRITER = "fluxion:jgf_shorthand"
 GIB = 1 << 30
@@ -72,7 +73,7 @@ def encode(
 
 
 def summarize(alloc: Allocation) -> str:
-    """One line for ``flux jobs``, as other schedulers have it."""
+    """The allocation in a line for ``flux jobs``, in the form of other schedulers."""
     alike: dict[tuple[int, int], list[int]] = {}
     for rank in sorted(alloc.nodes):
         alike.setdefault(alloc.nodes[rank], []).append(rank)
@@ -92,7 +93,7 @@ def _brackets(numbers: Iterable[int]) -> str:
 
 
 def rabbits_of_mapping(mapping: Any) -> dict[str, tuple[int, list[str]]]:
-    """A rabbitmapping file as the machine wants it. Raises ValueError."""
+    """The GiB and hosts of each rabbit in a mapping. Raises ValueError."""
     try:
         return {
             name: (
@@ -106,8 +107,7 @@ def rabbits_of_mapping(mapping: Any) -> dict[str, tuple[int, list[str]]]:
 
 
 def gib_of_scheduling(scheduling: Any) -> dict[str, int]:
-    """The GiB by rabbit that encode() has put into R.scheduling; {} if it is not
-    ours."""
+    """The GiB by rabbit in an R.scheduling of encode(); {} for any other."""
     rabbits = scheduling.get("rabbits") if isinstance(scheduling, dict) else None
     if not isinstance(rabbits, dict):
         return {}
@@ -115,9 +115,9 @@ def gib_of_scheduling(scheduling: Any) -> dict[str, int]:
 
 
 def gib_of_ssds(scheduling: Any) -> dict[str, int]:
-    """The GiB of the ssd vertices that Fluxion has put into R.scheduling, by the
-    first host that is below the same vertex; {} if there are none. Fluxion leaves
-    out a size of 1, and a name that is the type and the id."""
+    """The GiB of the ssd vertices in an R.scheduling of Fluxion, by the first host
+    below the same vertex; {} without any. Fluxion omits a size of 1, and a name made of
+    type and id."""
     try:
         vertices = scheduling["graph"]["nodes"]
     except (KeyError, TypeError):
@@ -139,7 +139,7 @@ def gib_of_ssds(scheduling: Any) -> dict[str, int]:
 
 
 def _table(payload: Any, key: str, kind: type) -> dict[str, Any]:
-    """A field whose value is an object of values of one type. Raises ValueError."""
+    """A field that holds an object with values of one type. Raises ValueError."""
     value = payload.get(key, {}) if isinstance(payload, dict) else None
     if not isinstance(value, dict) or not all(
         isinstance(entry, kind) for entry in value.values()
@@ -156,9 +156,9 @@ def _bytes(value: Any, where: str) -> int:
 
 
 def take_health(payload: Any, machine: Machine, unknown: bool = False) -> None:
-    """Take in all of a health request, or nothing: per rabbit whether it is up and
-    its bytes (without: as before), per property the nodes that have it. Raises
-    ValueError, also of a rabbit that is not known, if not ``unknown``."""
+    """Apply a health request as a whole, or nothing of it: for each rabbit whether it
+    is up, and its bytes (missing: unchanged); for each property its nodes. Raises
+    ValueError, also for an unknown rabbit unless ``unknown``."""
     rabbits = {}
     for name, entry in _table(payload, "rabbits", dict).items():
         if name not in machine.rabbits and not unknown:
@@ -180,8 +180,8 @@ def take_health(payload: Any, machine: Machine, unknown: bool = False) -> None:
 
 
 def parse_hold(payload: Mapping[str, Any]) -> dict[int, dict[str, int]]:
-    """The payload of a hold request: GiB by rabbit, by job; job 0 stands for all
-    that no job has. A part of a GiB counts as a whole one. Raises ValueError."""
+    """The payload of a hold request: GiB by rabbit, by job; job 0 stands for NOBODY.
+    Rounds up to whole GiB. Raises ValueError."""
     if "jobs" not in payload:
         raise ValueError("jobs: is required")
     jobs = {}

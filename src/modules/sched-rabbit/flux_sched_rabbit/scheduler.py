@@ -1,4 +1,5 @@
-# The broker module sched-rabbit: policy and configuration.
+# The broker module sched-rabbit: queue, policy, configuration, and the requests of the
+# module dws.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Priority order, first come first served within a priority, with backfill."""
 
@@ -22,16 +23,16 @@ from .plan import Decision, Pass
 from .pool import RabbitPool
 
 DEFAULT_DEPTH = 8
-NOTIFIED_MAX = 16  # streams of sched-rabbit.notify, of which one is in use
+NOTIFIED_MAX = 16  # streams of sched-rabbit.notify; only the module dws needs one
 LINE_MAX = 500  # characters
 
-# JSON that Flux accepts is nested up to 2048 deep. Python counts calls of its decoder
-# as calls of functions, of which it allows 1000; those of other stacks are not so many.
+# Flux accepts JSON nested up to 2048 deep, for which Python's decoder needs more than
+# the default limit of 1000 calls.
 RECURSION_LIMIT = 10000
 
 
 def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
-    """The rabbits of the file; none without a file. Raises ValueError."""
+    """The rabbits of a mapping file; {} without a path. Raises ValueError."""
     if not path:
         return {}
     if not isinstance(path, str):
@@ -50,21 +51,21 @@ def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
 
 
 class CleanLogger(BrokerLogger):  # type: ignore[misc]
-    """The broker's log, for lines with words of users in them."""
+    """The broker's log, for lines that may contain text of users."""
 
     def __call__(self, level: int, msg: str) -> None:
-        # flux_log() takes the line for a format of printf.
+        # flux_log() interprets the line as a printf format.
         super().__call__(level, texts.clean(msg).replace("%", "%%"))
 
 
 def one_line(text: str) -> str:
-    """A text with words of a user in it as one line for an eventlog or a log."""
+    """A text that may contain text of users as one line for an eventlog or a log."""
     return texts.clean(text[:LINE_MAX])
 
 
 class RabbitScheduler(Scheduler):  # type: ignore[misc]
-    """The module takes ``reservation-depth=N`` (see plan.py) besides the options
-    of flux.scheduler."""
+    """The scheduler. Its options are ``reservation-depth=N`` (see plan.py) and those of
+    flux.scheduler."""
 
     pool_class = RabbitPool
 
@@ -95,12 +96,12 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         try:
             return read_mapping(self._mapping)
         except ValueError as exc:
-            # Ordinary jobs need not wait until somebody has mended it.
+            # Start without rabbits, so that other jobs run until it is repaired.
             self.log.error(f"{exc}: going without rabbits")
             return {}
 
     def _read_kvs(self, key: str) -> Any:
-        """What the module dws has written there, {} if it has not."""
+        """The value of a KVS key that the module dws writes, {} without one."""
         try:
             return flux.kvs.get(self.handle, key)
         except FileNotFoundError:
@@ -110,7 +111,8 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             return {}
 
     def _read_held(self) -> dict[int, dict[str, int]]:
-        """What hold() would be told: jobs may wait for it."""
+        """The held storage recorded in the KVS, so that jobs need not wait for the
+        module's first request to hold()."""
         try:
             return rset.parse_hold({"jobs": self._read_kvs(names.KEY_HELD)})
         except ValueError as exc:
@@ -118,7 +120,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             return {}
 
     def _read_health(self) -> Any:
-        """What health() would be told."""
+        """The health of rabbits and nodes recorded in the KVS."""
         return self._read_kvs(names.KEY_HEALTH)
 
     def alloc(
@@ -143,7 +145,8 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         )
 
     def alloc_deny(self, msg: Any, note: str | None = None) -> None:
-        """The note becomes that of an exception; words of the user are in it."""
+        """Deny a job. Clean the note of the exception, which may contain text of the
+        user."""
         super().alloc_deny(msg, texts.clean(note) if note else note)
 
     def feasibility_check(self, msg: Any, jobspec: Any) -> None:
@@ -160,8 +163,8 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             self.handle.respond(msg, None)
 
     def _explain(self, who: str, exc: Exception) -> str:
-        """What to tell the user whose request has led to this. A ValueError is a
-        fault that has been looked for; all else is a defect, which is logged."""
+        """The text for the user about an exception. A ValueError reports a fault of the
+        request; any other exception is a defect, which is logged."""
         if isinstance(exc, ValueError):
             return str(exc)
         fault = f"{type(exc).__name__}: {exc}"
@@ -169,12 +172,12 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         return f"the scheduler cannot make sense of this request ({fault})"
 
     def _deny(self, job: PendingJob, exc: Exception) -> None:
-        """Refuse a job in the queue, and take back what it was given meanwhile."""
+        """Deny a queued job, and release a partly made allocation."""
         self.resources.free(job.jobid)
         job.request.deny(one_line(self._explain(JobID(job.jobid).f58, exc)))
 
     def _feasible(self, jobs: list[PendingJob]) -> list[PendingJob]:
-        """Those whose request can be met; the others are refused."""
+        """Deny infeasible jobs; returns the others."""
         result = []
         for job in jobs:
             try:
@@ -206,14 +209,14 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
                     waiting.append(job)
             except Exception as exc:
                 self._deny(job, exc)
-                # The plan may be half made: go on with a new one.
+                # The plan may be inconsistent: make a new one for the rest.
                 self._queue = waiting + queue[at + 1 :]
                 self._request_schedule()
                 return
         self._queue = waiting  # sorted, so a heap too
 
     def _consider(self, job: PendingJob, planned: Pass) -> bool:
-        """Start the job, or say what it waits for. Returns whether it starts."""
+        """Start the job, or annotate why it waits. Returns whether it starts."""
         wanted = job.resource_request
         decision = planned.consider(wanted)
         if decision.alloc is None:
@@ -226,8 +229,8 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
 
     @staticmethod
     def _annotate(job: PendingJob, decision: Decision) -> None:
-        """Tell the user when the job will start, to the second, or that this
-        cannot be told."""
+        """Annotate a job with its estimated start in whole seconds, or with the reason
+        why there is none."""
         sched: dict[str, float | str | None] = {}
         note: float | str | None = None
         if isinstance(job._last_annotation, str):
@@ -243,7 +246,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             job.request.annotate({"sched": sched})
 
     def resource_update(self) -> None:
-        """Nodes that are gone for good take jobs with them."""
+        """After nodes were removed, deny jobs that have become infeasible."""
         nodes = len(self.resources.machine.nodes)
         if nodes < self._nodes:
             self._queue = self._feasible(self._queue)
@@ -260,7 +263,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
 
     @request_handler("config-reload")  # type: ignore[untyped-decorator]
     def config_reload(self, msg: Any) -> None:
-        """Read the mapping, which may have changed, as the module dws does now."""
+        """Read the mapping again, as the module dws does at a reload."""
         try:
             path = msg.payload.get("rabbit", {}).get("mapping")
             self.resources.set_rabbits(read_mapping(path))
@@ -273,9 +276,9 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
 
     @request_handler("notify")  # type: ignore[untyped-decorator]
     def notify(self, msg: Any) -> None:
-        """A stream that says nothing more until the scheduler is unloaded, and
-        with it has forgotten what it was told of rabbits. Who asks has just begun,
-        and has read the mapping."""
+        """Open a stream whose end tells the module dws that the scheduler was unloaded
+        and has lost the health of rabbits. Read the mapping again, as the module dws
+        has just started and read it, too."""
         try:
             self.resources.set_rabbits(read_mapping(self._mapping))
         except ValueError as exc:
@@ -290,8 +293,8 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
 
     @request_handler("health")  # type: ignore[untyped-decorator]
     def health(self, msg: Any) -> None:
-        """What is known of rabbits and nodes beside R, in bulk; see
-        doc/protocol.md. All of it is taken, or nothing."""
+        """Set the health of rabbits and properties of nodes, all or none; see
+        doc/protocol.md."""
         machine = self.resources.machine
         try:
             rset.take_health(msg.payload or {}, machine)
@@ -303,8 +306,8 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
 
     @request_handler("hold")  # type: ignore[untyped-decorator]
     def hold(self, msg: Any) -> None:
-        """What the storage of jobs takes that give their nodes back before it
-        is torn down; see doc/protocol.md."""
+        """Set the GiB that the storage of jobs holds, also after the jobs have released
+        their nodes; see doc/protocol.md."""
         machine = self.resources.machine
         payload = msg.payload or {}
         try:
