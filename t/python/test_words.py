@@ -25,7 +25,7 @@ COMMENTS = {
     "engine": 8,
     "scripts": 13,
     "src/common/libdws": 1,
-    "src/modules/dws": 18,
+    "src/modules/dws": 1,
     "src/modules/dws-jobtap": 1,
     "src/modules/sched-rabbit": 1,
     "src/python/flux_k8s": 1,

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * dws.so, the broker module between the jobtap plugin and the agent. It runs
- * on the leader only.
+ * The broker module dws.so, between the jobtap plugin and the agent. The module runs on
+ * the leader only.
  *
- * Nothing outlives a reload but the name of the instance (KVS dws.instance) and when
- * somebody has set the clock (dws.clock): the facts about jobs come from the plugin,
- * those about workflows from the agent's snapshot, and nothing is decided before both
- * are complete.
+ * After a reload the name of the instance (dws.instance), jumps of the clock
+ * (dws.clock), leases, losses and notices come from the KVS, facts about jobs from the
+ * plugin, facts about workflows from the agent's snapshot. No job is reconciled before
+ * both are complete.
  *
- * Order of creation: configuration and instance first, as they fail for
- * reasons that an admin can mend; then layer by layer as README.md has them;
- * handlers last. What a part tells those in later layers goes by the events
- * here.
+ * Order of creation: configuration and instance first, as they fail for reasons that an
+ * admin can mend; then layer by layer as README.md has them; handlers last. The events
+ * here connect parts to those in later layers.
  */
 
 #include <errno.h>
@@ -71,7 +70,7 @@
 #include "tell/queued.h"
 #include "tell/token.h"
 
-/* Who hears of what
+/* Event handlers
  */
 
 static void on_job_changed (struct job *job)
@@ -145,7 +144,8 @@ static void on_agent_lost (struct dws_ctx *ctx)
     expire_agent_lost (ctx->expire);
 }
 
-/* A part that is created may be the first to see that the clock was set.
+/* The creation of a part may be the first to detect a clock jump, so 'expire'
+ * may not exist yet.
  */
 static void on_dates_changed (struct dws_ctx *ctx)
 {
@@ -234,7 +234,8 @@ static const struct dws_events events = {
     .job_leaves = on_job_leaves,
 };
 
-/* Users are looked up for jobs that wait for their workflow, or to be let into the queue.
+/* Reconcile jobs that wait for the lookup of their user: before they get a workflow or
+ * enter the queue.
  */
 static void user_found_cb (struct job *job, void *arg)
 {
@@ -253,10 +254,10 @@ static void on_user_found (uint32_t userid, void *arg)
     users_found (ctx->users, userid);
 }
 
-/* The parts, in the order of their creation; ctx_destroy() goes the other way. The
- * creation and destruction of a part may use those above it: 'timeline' writes when the
- * clock was set, 'totals' forgets what it counted of 'jobs', and a job writes its
- * records by 'drafts' and 'commits'.
+/* The parts, in the order of their creation; ctx_destroy() goes the other way. Creation
+ * and destruction of a part may use those above it: 'timeline' writes clock jumps,
+ * 'totals' drops its counts of 'jobs', and a job writes its records by 'drafts' and
+ * 'commits'.
  */
 #define PARTS(PART) \
     PART (requests, requests_create (), requests_destroy) \
@@ -344,8 +345,8 @@ static void ctx_destroy (struct dws_ctx *ctx)
     }
 }
 
-/* An instance that starts does not do without storage for a word too many; it
- * is told, and refused when the configuration is loaded again.
+/* An unknown key must not keep an instance from starting: log it here; a reload
+ * rejects it.
  */
 static struct dws_config *first_config (flux_t *h)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See service.h. A request notes a fact and is answered at once; actions are
- * not decided on here. Each handler is called by request_cb(), which refuses what
- * is too large, and what lacks a field or has one of another type.
+ * See service.h. A request changes a fact and is answered at once; facts/jobs.c decides
+ * on actions later. request_cb() calls each handler, and rejects requests that are too
+ * large or whose fields are missing or of another type.
  */
 
 #include <errno.h>
@@ -53,8 +53,8 @@ static void respond (flux_t *h, const flux_msg_t *msg, int rc,
         safe_log_error (h, "error responding to request");
 }
 
-/* The job of a request. If it is not known, this module has started after the
- * job: its facts then come with those of all others.
+/* The job of a request. A job unknown here was submitted while this module was
+ * away: start a sync for its facts.
  */
 static struct job *known_job (struct dws_ctx *ctx, json_int_t id)
 {
@@ -134,7 +134,7 @@ static void post_run_cb (flux_t *h, flux_msg_handler_t *mh,
     respond (h, msg, rc, NULL);
 }
 
-/* A job has got an exception in its epilog: its workflow is to be torn down.
+/* A job got an exception in its epilog: tear down its workflow.
  */
 static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
                          const flux_msg_t *msg, void *arg)
@@ -153,9 +153,8 @@ static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
     respond (h, msg, rc, NULL);
 }
 
-/* It is the one for which nobody waits for that, as the epilog is let go. Of a job
- * that has ended without its epilog the workflow may be all that is known: it can be
- * given up, too.
+/* dws.abort: the epilog has timed out, so abandon the job. A job that ended without an
+ * epilog may be known only by its workflow, and is abandoned, too.
  */
 static void abort_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg)
@@ -176,7 +175,7 @@ static void abort_cb (flux_t *h, flux_msg_handler_t *mh,
     aborts_add (ctx->aborts, msg, job);
 }
 
-/* Of the plugin itself. Nobody waits for an answer.
+/* The plugin was loaded or unloads. The request needs no response.
  */
 static void plugin_cb (flux_t *h, flux_msg_handler_t *mh,
                        const flux_msg_t *msg, void *arg)
@@ -242,13 +241,13 @@ static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
     profiles_disconnect (ctx->profiles, msg);
 }
 
-/* Reading a kubeconfig may run a plugin of the site. The agent kills one that has not
- * answered after 20 s.
+/* Time limit for the agent's answer about a kubeconfig (s). Reading one may run a
+ * plugin of the site, which the agent kills after 20 s.
  */
 #define KUBECONFIG_S 30.
 
-/* The agent alone can say whether a kubeconfig is one: with its options, in its
- * environment, by the library that it reads them with.
+/* Forward the check of a kubeconfig to the agent: the result depends on the
+ * agent's options, environment and library.
  */
 static void kubeconfig_cb (flux_t *h, flux_msg_handler_t *mh,
                            const flux_msg_t *msg, void *arg)
@@ -281,8 +280,8 @@ static bool agent_concerned (const struct dws_config *before,
  */
 struct reload {
     const flux_msg_t *msg;
-    flux_conf_t *conf;          // NULL as soon as the handle has it
-    struct dws_config *config;  // NULL as soon as the module has it
+    flux_conf_t *conf;          // NULL once the handle owns it
+    struct dws_config *config;  // NULL once the module owns it
 };
 
 static void reload_destroy (void *arg)
@@ -353,8 +352,8 @@ error:
     reload_destroy (reload);
 }
 
-/* Where no agent can say what it thinks of the kubeconfig, the file has been looked at
- * as far as C can read it.
+/* If no agent can check the kubeconfig, the module's own check of the file must
+ * suffice.
  */
 static void reload_kubeconfig_cb (const struct call *call, flux_future_t *f)
 {

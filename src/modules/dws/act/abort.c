@@ -40,7 +40,7 @@ static void respond (struct aborts *aborts, const flux_msg_t *msg, int errnum)
         safe_log_error (h, "error responding to dws.abort");
 }
 
-/* Those of one job, or all (NULL).
+/* Answer the requests about 'job', or all requests if that is NULL.
  */
 static void answer (struct aborts *aborts, const struct job *job, int errnum)
 {
@@ -67,7 +67,8 @@ static bool is_secured (const struct job *job)
         && dws_rabbits_secured (job->wf);
 }
 
-/* Does the scheduler give nothing of these rabbits (a hostlist) to others?
+/* Is the scheduler certain not to allocate storage of these rabbits (a
+ * hostlist)?
  */
 static bool are_barred (struct dws_ctx *ctx, const char *rabbits)
 {
@@ -102,7 +103,7 @@ void aborts_see_scheduler (struct aborts *aborts)
     jobs_each (aborts->ctx->jobs, look_at_rabbits, NULL);
 }
 
-/* Nobody waits for an answer about a job that is gone.
+/* A job in phase gone has ended already, so its request is answered at once.
  */
 void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * dws.abort: the epilog timeout lets a job go. The plugin waits for the answer before
- * it does, so that is given when the nodes that are mounted are drained, the rabbits that
- * are still taken disabled, and the scheduler knows of these; or as an error as soon as
- * that cannot be done: the plugin then drains all nodes of the job.
+ * dws.abort: the epilog of a job has timed out. The plugin ends the epilog when it gets
+ * the answer. The answer is success once nodes with mounts are drained, rabbits with
+ * storage of the job are disabled and the scheduler knows of these rabbits; it is an
+ * error as soon as that is impossible, upon which the plugin drains all nodes of the
+ * job.
  */
 
 #ifndef DWS_ABORT_H
@@ -17,17 +18,16 @@
 struct aborts *aborts_create (struct dws_ctx *ctx);
 void aborts_destroy (struct aborts *aborts);
 
-/* A request about a job, which is to be answered now or later. 'job' is NULL if it
- * is not known.
+/* Take a request about a job and answer it, now or later. 'job' is NULL if unknown.
  */
 void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job);
 
-/* A job has changed, or its record is destroyed next.
+/* The job has changed, or its record is about to be destroyed.
  */
 void aborts_see_job (struct aborts *aborts, struct job *job);
 void aborts_forget_job (struct aborts *aborts, const struct job *job);
 
-/* The scheduler has taken in what it was told of rabbits.
+/* The scheduler has acknowledged the state of rabbits.
  */
 void aborts_see_scheduler (struct aborts *aborts);
 
@@ -35,7 +35,8 @@ void aborts_see_scheduler (struct aborts *aborts);
  */
 void aborts_failed (struct aborts *aborts, const struct job *job);
 
-/* Nobody can say any more which nodes are mounted.
+/* Answer all requests with an error: without an agent nothing reports which
+ * nodes have mounts.
  */
 void aborts_agent_lost (struct aborts *aborts);
 

@@ -125,7 +125,7 @@ void act_done_cb (const struct call *call, flux_future_t *f)
 
         ok = false;
         trouble_log (job, action->kind, errnum, future_strerror (f, errnum));
-        /* The plugin may have been away and have missed something. */
+        /* The plugin may have been away and have missed changes of jobs. */
         if (errnum == ENOSYS || errnum == EHOSTUNREACH)
             sync_start (call->ctx->sync);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What one action is, and what those that carry one out have in common. The
- * list of all is DWS_ACTIONS in libdws/decide/reconcile.h.
+ * struct action, and functions for those that implement actions. The list of
+ * actions is DWS_ACTIONS in libdws/decide/reconcile.h.
  */
 
 #ifndef DWS_ACTION_H
@@ -15,39 +15,38 @@
 #include "base/calls.h"
 #include "facts/jobs.h"
 
-/* What the agent reports of one command.
+/* The result of one command, as reported by the agent.
  */
 struct result {
     bool ok;
     int status;                 // of HTTP, 0: none
     const char *message;        // never NULL
     json_t *object;             // or NULL; borrowed
-    json_t *workflow;           // the same if it is a Workflow, else NULL
+    json_t *workflow;           // 'object' if that is a Workflow, else NULL
     json_t *objects;            // or NULL
-    json_t *texts;              // of objects that were asked for whole, or NULL
+    json_t *texts;              // of objects requested whole, or NULL
     int index;                  // of the command
-    bool current;               // the job's workflow is the one it was then
+    bool current;               // the job still has the same workflow
 };
 
-/* One action. All but 'run' may be NULL.
+/* The functions of one action. Only 'run' is required; the others may be NULL.
  */
 struct action {
     enum dws_action_kind kind;
 
-    /* False: the action has to wait, and so have those after it. */
+    /* False: this action and those after it have to wait. */
     bool (*ready)(struct job *job);
 
-    /* Ask the agent or Flux to carry the action out, by act_send() and
-     * act_call(). Returns 0, or -1 with errno set if the action should be tried
-     * again. */
+    /* Send the action's commands and requests by act_send() and act_call().
+     * Returns 0, or -1 with errno set if the action should be retried. */
     int (*run)(struct job *job, const struct dws_action *wanted);
 
-    /* Take in the result of one command. Returns true if the command has come
-     * to what it should; NULL: if the agent says so. */
+    /* Take in the result of one command. Returns true if the command has
+     * succeeded; NULL: if the agent says so. */
     bool (*result)(struct job *job, const struct result *result);
 
-    /* A command has not come to what it should. Returns true if it is not worth
-     * trying again; NULL: it is. */
+    /* A command has failed. Returns true if a retry is pointless; NULL: the
+     * command is retried. */
     bool (*failed)(struct job *job, const struct result *result);
 
     /* Instead of 'result' and 'failed': take in the objects that a command has
@@ -55,14 +54,14 @@ struct action {
      * has failed, which then is not worth trying again. */
     void (*listed)(struct job *job, int index, json_t *objects);
 
-    /* All that was asked for has been done: note facts that no object shows, or
-     * does not show yet. Returns false if the action has to be asked for again.
-     * Called for commands while their workflow exists, and for requests to
-     * Flux. */
+    /* Every command or request of the action has succeeded: note facts that no
+     * object shows, or does not show yet. Returns false if the action has to be
+     * asked for again. Called for commands while their workflow exists, and for
+     * requests to Flux. */
     bool (*done)(struct job *job);
 };
 
-/* Each action's struct is found next to its functions.
+/* Each struct is defined next to its functions.
  */
 #define ACTION_DECLARE(KIND, ident, name, by) \
     extern const struct action action_##ident;
@@ -73,19 +72,19 @@ DWS_ACTIONS (ACTION_DECLARE)
 int act_send (struct job *job, const struct action *action, int index,
               json_t *command);
 
-/* A request to Flux, as part of an action. Takes over 'f', which may be NULL
- * with errno set, as calls_add() does. The callback is one of those below, or
- * one that calls act_end().
+/* Add a request to Flux to an action. Takes over 'f', which may be NULL with
+ * errno set, as calls_add() does. The callback is one of those below, or one
+ * that calls act_end().
  */
 int act_call (struct job *job, const struct action *action, flux_future_t *f,
               call_f cb);
 
-/* A request to the job manager. A job that it does not know is not active any
- * more.
+/* Callback for a request to the job manager. A job unknown to the job manager
+ * is no longer active.
  */
 void act_done_cb (const struct call *call, flux_future_t *f);
 
-/* A request that is not worth trying for ever: a node may not be a node of this
+/* Callback for a request that is not retried: a node may not belong to this
  * instance, a job may have ended.
  */
 void act_tried_cb (const struct call *call, flux_future_t *f);
@@ -94,7 +93,7 @@ void act_tried_cb (const struct call *call, flux_future_t *f);
  */
 struct job *act_job (const struct call *call);
 
-/* A request has ended. If it has not reached 'what', errno says why.
+/* End a request. If 'ok' is false, log 'what' with errno.
  */
 void act_end (struct job *job, const struct call *call, flux_future_t *f,
               const char *what, bool ok);

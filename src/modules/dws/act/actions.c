@@ -13,8 +13,7 @@
 
 #define ACTION_ROW(KIND, ident, name, by) [DWS_ACT_##KIND] = &action_##ident,
 
-/* The list of libdws, each action with the struct that says how it is carried
- * out.
+/* The struct action of each kind of action.
  */
 static const struct action *const table[DWS_ACT_COUNT] = {
     DWS_ACTIONS (ACTION_ROW)

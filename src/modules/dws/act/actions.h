@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The one executor of what dws_reconcile() asks for: commands to the agent,
- * requests to the job manager, records in the KVS. Their results are noted as
- * facts. How an action is carried out is said by its struct action.
+ * Executes the actions of dws_reconcile(): commands to the agent, requests to
+ * the job manager, records in the KVS. Results become facts. The struct action
+ * of each kind says how.
  */
 
 #ifndef DWS_ACTIONS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Letting a job into the queue, or not: what its directives need is read from
- * Kubernetes and written into its jobspec.
+ * Admits a job to the queue or rejects it: reads the demands of its directives
+ * from Kubernetes and writes them into the jobspec.
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 /* Breakdowns
  */
 
-/* Read one object among those that tell what the job needs.
+/* Read one object that the job's demands depend on.
  */
 static int read_object (struct job *job, size_t index, const char *kind,
                         json_t *ref)
@@ -43,10 +43,10 @@ static int read_object (struct job *job, size_t index, const char *kind,
                      command_create ("get", kind, namespace, name));
 }
 
-/* Which Servers hold the storage that the nodes must be next to is known once
- * the breakdowns have been read; they are counted on from these. They are
- * needed only until the job has its nodes. Of a job that is to have its data before,
- * it is its own storage, which may have been written before this start of the module.
+/* Read the Servers of the storage that the job's nodes must be next to, as the
+ * breakdowns name them; the indices of these commands follow those of the breakdowns. A
+ * job that has its nodes needs no Servers. A data-first job needs its own, which may
+ * have been written before this start of the module.
  */
 static int read_servers (struct job *job,
                          const struct dws_breakdowns *breakdowns)
@@ -101,8 +101,8 @@ done:
     return rc;
 }
 
-/* An object that was asked for by number 'index' has been read: breakdowns have
- * the first numbers, Servers those after them.
+/* Note the object of command 'index': breakdowns have the first indices,
+ * Servers those after them.
  */
 static void note_read (struct job *job, size_t index, json_t *object)
 {
@@ -117,8 +117,8 @@ static void note_read (struct job *job, size_t index, json_t *object)
         safe_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
 }
 
-/* A Servers object that does not exist is noted as an empty object: it is
- * libdws that tells the user.
+/* Note a missing Servers object as an empty one, so that libdws reports it to
+ * the user.
  */
 static bool note_missing (struct job *job, size_t index, int status)
 {
@@ -154,8 +154,7 @@ static bool all_read (json_t *objects)
     return true;
 }
 
-/* All breakdowns have been read: go on with the Servers that they refer to, or be
- * done.
+/* After the last breakdown, read the Servers to which the breakdowns refer, if any.
  */
 static int take_breakdowns (struct job *job)
 {
@@ -225,7 +224,8 @@ static int send_resources (struct job *job, const struct demand *demand)
     return act_call (job, &action_resource_update, f, act_done_cb);
 }
 
-/* The prolog will find the daemons: now the job may go on.
+/* The record of daemons is written, so the prolog will find it: let the job go
+ * on.
  */
 static void daemons_saved_cb (const struct call *call, flux_future_t *f)
 {

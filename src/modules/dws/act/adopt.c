@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Gives a workflow the label by which watches and lists select those of this instance,
- * and the annotation that says whose it is. One of ours that has lost the label gets
- * it back. One that flux-coral2 has made is taken over: it also gets what flux-coral2
- * would have written later. Its finalizer is the one that we use.
+ * and the annotation that says whose it is. A workflow of ours that has lost the label
+ * gets it back. A workflow of flux-coral2 is adopted: it also gets the fields that
+ * flux-coral2 would have written later, and needs no new finalizer, since flux-dws uses
+ * the same.
  */
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static int run_adopt (struct job *job, const struct dws_action *wanted)
                                      job->wf->computes));
 }
 
-/* Those that flux-coral2 has written stay: it leaves out nodes that have failed.
+/* Keep Computes that flux-coral2 has written, because it excludes failed nodes.
  */
 static bool has_computes (const struct result *result)
 {
@@ -84,7 +85,7 @@ static bool label_result (struct job *job, const struct result *result)
     return workflow_result (job, result);
 }
 
-/* Until it has the label, no change of the workflow is seen.
+/* Without the label no watch reports changes of the workflow.
  */
 static bool label_again_result (struct job *job, const struct result *result)
 {

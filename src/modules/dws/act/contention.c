@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See contention.h. It is one if it is seen at two looks, one after the other: idle nodes
- * may be on their way to a job.
+ * See contention.h. A job is contended if two consecutive checks say so: idle nodes at
+ * a single check may be about to be allocated.
  */
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "facts/storages.h"
 #include "sched/pool.h"
 
-/* Seconds from one look to the next, and how many jobs may be parsed in one.
+/* Seconds between checks, and the upper bound on jobs parsed in each.
  */
 #define LOOK 10.
 #define PARSED_MAX 100
@@ -72,7 +72,7 @@ static void find_rival (struct job *job, void *arg)
         look->rival = nodes_of (job, look) <= look->all;
 }
 
-/* Has somebody taken of a rabbit what the scheduler has given to the job there?
+/* Is the job's reservation on the rabbit taken by others?
  */
 static bool is_taken (const struct job *job, const char *rabbit, json_t *bytes)
 {
@@ -104,7 +104,7 @@ static void find_wanted (struct job *job, void *arg)
     }
 }
 
-/* Idle nodes next to its storage, as many as it asks for.
+/* Are enough nodes idle next to the job's storage?
  */
 static bool could_start (struct job *job, struct look *look)
 {
@@ -127,7 +127,8 @@ static void judge (struct job *job, void *arg)
     bool before = job->in_the_way;
     char label[JOB_LABEL_SIZE];
 
-    /* Jobs with nodes come before a job without. */
+    /* A job in its prolog that wants the same rabbits holds nodes, so it goes
+     * first. */
     job->in_the_way = has_data (job)
                     && (dws_bytes_meet (job->claim.bytes, look->wanted)
                         || (look->rival && could_start (job, look)));

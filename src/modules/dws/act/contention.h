@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Jobs that have their data and wait for nodes, while these are idle: a scheduler that
- * lets nobody pass the first in the queue may keep them for a job that waits for the
- * very storage that such a job has. From time to time somebody has to look, as nothing
- * happens then.
+ * Contention: a data-first job has its data and waits for nodes that are idle, because
+ * a scheduler without backfill reserves them for a job that waits for that very
+ * storage. No event reports contention, so a timer checks for it.
  */
 
 #ifndef DWS_ACT_STANDOFF_H

@@ -18,35 +18,34 @@
 #include "base/timer.h"
 #include "tell/annotate.h"
 
-/* What is noted is kept back for so long (s). Jobs are looked at twice in that time: what
- * is then as old as half of it is written.
+/* How long a draft is kept before it is written (s). A timer runs twice in that time
+ * and writes drafts that are older than half of it.
  */
 #define KEEP 10.
 #define HALF_TIME (KEEP / 2.)
 
-/* A job in the queue has no more to be noted until it gets its nodes: then all of it comes
- * together. It is looked at so many times before that is waited for no longer.
+/* A job in the queue adds to its draft only when it gets its nodes. Write the draft
+ * after this many timer runs if the job has none by then.
  */
 #define LOOKS_QUEUED 11
 
-/* So many are written before the reactor looks at messages again: that takes it a
- * millisecond or two.
+/* Upper bound on drafts written per reactor turn: so many take a millisecond or two.
  */
 #define JOBS_PER_TURN 16
 
 #define STATES (DWS_STATE_TEARDOWN + 1)
 
-/* Part of the record of a job of which something is noted.
+/* Part of a job's record while the job has a draft.
  */
 struct draft {
     struct job *job;
-    double t;                           // when it was begun, or looked at
-    int looks;                          // so often
+    double t;                           // of its begin, or of the last timer run
+    int looks;                          // timer runs since
     char *timing[STATES];               // or NULL
     char *workflow;                     // the text of the record, or NULL
     json_t *memos;                      // or NULL
     struct draft *next;
-    struct draft **at;                  // what points to it in the list
+    struct draft **at;                  // the pointer to it in the list
 };
 
 struct drafts {
@@ -138,7 +137,7 @@ void draft_memo (struct job *job, const char *key, const char *value)
         safe_log (job->ctx->h, LOG_ERR, "memo: out of memory");
 }
 
-/* The job manager takes no memos of a job that is over.
+/* The job manager rejects memos of inactive jobs.
  */
 void draft_tell (struct job *job)
 {
@@ -167,7 +166,7 @@ static int put_records (const struct draft *draft)
     return count;
 }
 
-/* Returns how many records there were, or -1.
+/* Write the draft. Returns the number of records, or -1.
  */
 static int empty (struct job *job)
 {
@@ -207,7 +206,7 @@ void draft_send (struct job *job)
         safe_log_error (ctx->h, "records of a workflow");
 }
 
-/* The memos are not put off: people look at jobs in the queue.
+/* Put the draft off, but not its memos, which users of queued jobs want to see.
  */
 static bool put_off (struct drafts *drafts, struct draft *draft)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What is noted of a job and nobody waits for: records for the KVS of its workflow, and
- * memos. They are kept back for a while (10 s, of a job in the queue a minute), as what
- * a commit costs the KVS hardly depends on how much is in it:
- * states that follow each other come together in one, and a newer record takes the place of
- * one that was not written yet.
+ * Drafts: records of a job's workflow for the KVS, and memos, for which no other part
+ * waits. A draft is held for 10 s, or a minute for a job in the queue, since the cost
+ * of a commit hardly depends on its size: consecutive states share one commit, and a
+ * newer record replaces an unwritten one.
  *
- * Nothing is lost by that: a module that is unloaded writes what it has, and with the
- * broker goes what the KVS was told since its last checkpoint in any case.
+ * The delay loses no records: the module writes all drafts when it is unloaded, and a
+ * broker that crashes loses everything since the last checkpoint of the KVS in any
+ * case.
  */
 
 #ifndef DWS_DRAFTS_H
@@ -21,8 +21,8 @@
 struct drafts *drafts_create (struct dws_ctx *ctx);
 void drafts_destroy (struct drafts *drafts);
 
-/* Note rabbit_<state>_timing, or rabbit_workflow, bounded as libdws/tell/record.h says. They
- * fail with ENOMEM, the latter with EINVAL, too.
+/* Note rabbit_<state>_timing, or rabbit_workflow, bounded as libdws/tell/record.h says.
+ * Both functions fail with ENOMEM, draft_workflow() also with EINVAL.
  */
 int draft_timing (struct job *job, enum dws_state state, const char *elapsed);
 int draft_workflow (struct job *job, const char *object);
@@ -31,16 +31,17 @@ int draft_workflow (struct job *job, const char *object);
  */
 void draft_memo (struct job *job, const char *key, const char *value);
 
-/* Set the memos now: something else is about to be written into the job's eventlog.
+/* Set the memos now, before another event is written to the job's eventlog.
  */
 void draft_tell (struct job *job);
 
-/* Write what there is now: what the job manager is asked for next is in the job's eventlog
- * only when the records are there. Also to be called before the job's record goes away.
+/* Write the draft now, so that the records are in the KVS before the job's eventlog has
+ * the event of the next request to the job manager. Call this also before the job's
+ * record is destroyed.
  */
 void draft_send (struct job *job);
 
-/* The same of a job that has a record: a future for those who wait for it. Returns NULL with
+/* The same for a job with a draft record. Returns a future of the commit, or NULL with
  * errno.
  */
 flux_future_t *draft_write (struct job *job);

@@ -24,23 +24,23 @@
 #include "facts/sync.h"
 #include "tell/notices.h"
 
-/* So many file systems are destroyed at one time.
+/* Upper bound on file systems being destroyed at one time.
  */
 #define EXPIRE_MAX 8
 
-/* Jobs change all the time: look no more often than this (s).
+/* Jobs change all the time: the shortest interval between checks (s).
  */
 #define PAUSE 0.5
 
-/* A workflow that has failed is made again after so long (s), a command that has failed
- * is sent again sooner.
+/* Delay before a failed workflow is created again (s); failed commands are retried
+ * sooner.
  */
 #define FAILED_PAUSE 60.
 #define RETRY_MIN 1.
 #define RETRY_MAX 60.
 
-/* Nothing is made or mounted by such a workflow: the group is nobody's. The owner's may
- * not be known any more, when he has left.
+/* The group of such a workflow has no effect, as no file system is created or mounted.
+ * The owner's group may be unknown by then.
  */
 #define NO_GROUP 65534
 
@@ -73,7 +73,7 @@ static const char *const asked_names[] = {
     [DWS_LEASE_LABEL] = "label",
 };
 
-/* There is no workflow, which the watch has yet to tell.
+/* Is the workflow gone, though the watch has not reported that yet?
  */
 static bool is_missing (const struct asked *asked, int status)
 {
@@ -90,7 +90,7 @@ static void take_result (struct expire *expire, const struct asked *asked,
 
     (void)json_unpack (report, "{s?b s?i s?s}", "ok", &ok, "status", &status,
                        "message", &message);
-    /* With a refusal to create it, the one that is there. */
+    /* A refused create carries the workflow that exists. */
     if (sweeps_learn (sweeps, cmd->workflow, false))
         ok = true;
     else if (is_missing (asked, status))
@@ -221,7 +221,7 @@ static void ask (struct expire *expire, const struct lease_of *of)
     json_decref (command);
 }
 
-/* It was in Proposal, and could not go on.
+/* Log a workflow that has failed in Proposal, and note when.
  */
 static void note_failure (struct expire *expire, const struct lease_of *of)
 {
@@ -274,8 +274,8 @@ static void carry_out (struct expire *expire, const struct lease_of *of)
 /* Look
  */
 
-/* One whose workflow has failed just now is left alone for a while. Returns how long
- * still (s), or 0.
+/* Spare a file system whose workflow has just failed. Returns for how long still (s),
+ * or 0.
  */
 static double leave_alone (struct expire *expire, struct lease_of *of)
 {
@@ -292,8 +292,8 @@ static double leave_alone (struct expire *expire, struct lease_of *of)
     return 0.;
 }
 
-/* Nothing is destroyed while it is not known of all jobs, workflows and file systems
- * what they are.
+/* Destroy no file system before all jobs, workflows and file systems are known: a job
+ * may use it.
  */
 static bool all_known (const struct dws_ctx *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Persistent file systems that have expired are destroyed, by workflows that belong to
- * no job. What is to be done is decided in libdws/decide/leases.h.
+ * no job. libdws/decide/leases.h decides; this part sends the commands.
  */
 
 #ifndef DWS_EXPIRE_H
@@ -12,11 +12,11 @@
 struct expire *expire_create (struct dws_ctx *ctx);
 void expire_destroy (struct expire *expire);
 
-/* Something has changed, of file systems, jobs or the configuration: look again soon.
+/* File systems, jobs or the configuration have changed: check again soon.
  */
 void expire_look (struct expire *expire);
 
-/* The results of commands will not come any more.
+/* The agent is gone: pending commands get no result.
  */
 void expire_agent_lost (struct expire *expire);
 

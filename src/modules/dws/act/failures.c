@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Nodes and rabbits that fail a job: find them, go on without them, keep other
- * jobs away from them.
+ * Handles nodes and rabbits that fail a job: finds them, lets the job go on
+ * without them, drains them.
  */
 
 #include <errno.h>
@@ -82,9 +82,9 @@ bool failures_leave_out (struct job *job)
     return ok;
 }
 
-/* A job's start is kept waiting by mounts that are missing, its end by mounts
- * that are still there. The job's phase tells which, as the workflow may never
- * have left PreRun, and be torn down before the job has left its prolog.
+/* Missing mounts delay the start of a job, remaining mounts its end. Go by the
+ * job's phase: the workflow may never have left PreRun, or be torn down during
+ * the prolog.
  */
 static bool is_mounting (const struct job *job)
 {
@@ -104,7 +104,8 @@ static void mounts_listed (struct job *job, int index, json_t *objects)
     wf->unmount = dws_mounts_unmount (objects, wf);
     (void)dws_jsontext_set (&wf->places, places);
     json_decref (places);
-    /* What was done about those that lack mounts is nothing to those that have them. */
+    /* Actions on nodes that lack mounts do not count for nodes that keep theirs, or the
+     * other way round: start anew. */
     if (missing != wf->lag_missing)
         wf->lag_state = DWS_STATE_NONE;
     wf->lag_missing = missing;
@@ -164,8 +165,8 @@ const struct action action_allocations = {
     .listed = allocations_listed,
 };
 
-/* Without them. Nodes that have been waived are left out of Computes when others have
- * been unmounted.
+/* Exclude the lagging nodes from Computes. Waived nodes are excluded when the others
+ * are unmounted.
  */
 
 static int run_exclude (struct job *job, const struct dws_action *wanted)
@@ -206,8 +207,8 @@ const struct action action_exclude = {
     .done = exclude_done,
 };
 
-/* In PreRun the nodes stay in Computes. That they are waived is written with what is
- * done about it: either both are known to whoever starts anew, or none.
+/* In PreRun the nodes stay in Computes. The patch that sets forceReady also lists the
+ * waived nodes, so that a restarted module knows both or neither.
  */
 static json_t *note_waived (const struct dws_workflow *wf)
 {
@@ -309,10 +310,10 @@ static void note_drained (struct job *job)
         health_stuck (job->ctx->health, job->wf->lagging);
 }
 
-/* Of a job that is let go: as long as the nodes cannot be drained it is not, or the
- * plugin drains all of them. That it may have done so already shows in the reasons,
- * which say then that they may be clean. They have the right one before DWS hears that
- * it need not wait for them, as from then on nobody tells which are.
+/* For an abandoned job: returns true if the drain succeeded. Otherwise dws.abort fails,
+ * and the plugin drains all nodes of the job. If the plugin has drained nodes before,
+ * their reason says that they may be clean; overwrite that before DWS stops waiting for
+ * these nodes, since after that no object tells which have mounts.
  */
 static bool drained_well (struct job *job, const struct call *call,
                           flux_future_t *f, const char *what)
@@ -345,7 +346,8 @@ static void maybe_reason (const struct job *job, char buf[128])
               dws_workflow_name (job->facts->id, NULL, name));
 }
 
-/* The list of nodes may be that of a later state by now: all of it is repeated.
+/* Overwrite the reason of all lagging nodes, since the list may by now be that
+ * of a later state.
  */
 static bool overwrite (struct job *job, json_t *status)
 {
@@ -412,8 +414,8 @@ const struct action action_drain = {
     .run = run_drain,
 };
 
-/* The nodes that others must not get before they are unmounted: of a job that has ended
- * without an epilog, and those that a job did without.
+/* The drain reason of nodes that must be unmounted before other jobs get them: nodes of
+ * a job that ended without an epilog, and waived nodes.
  */
 
 static void mounted_reason (const struct job *job, char buf[128])
@@ -456,8 +458,9 @@ static void given_cb (const struct call *call, flux_future_t *f)
     act_tried_cb (call, f);
 }
 
-/* Those that were drained for another reason stay so: with those that could not be
- * unmounted, of a job that was let go, also those that are not unmounted yet.
+/* Undrain the nodes that were drained for this job and have no mounts. Nodes drained
+ * for another reason stay drained, as do nodes of an abandoned job that could not be
+ * unmounted or are not unmounted yet.
  */
 static bool give_nodes (struct job *job, json_t *status)
 {
@@ -478,7 +481,7 @@ static bool give_nodes (struct job *job, json_t *status)
             mounted = wf->lagging;
     }
     else
-        return true;    // DWS has gone on: that is read again first
+        return true;    // DWS has advanced: read the state first
     if (dws_drained_for (status, reason, mounted, &stay, &clean, &error) < 0)
         return false;
     if (!*clean)

@@ -10,8 +10,8 @@
 
 #include "facts/jobs.h"
 
-/* Storage cannot be laid out because rabbits are down. If the job can do without
- * their nodes, note that these are to be left out. Returns false if it cannot.
+/* The layout failed because rabbits are down. If the job can go on without their nodes,
+ * note these as left out. Returns false if it cannot.
  */
 bool failures_leave_out (struct job *job);
 

@@ -16,8 +16,8 @@
 #include "base/timeline.h"
 #include "base/worker.h"
 
-/* What the name service has said of a user, for one group that was asked for. It
- * is also the task of the worker.
+/* An answer of the name service: for one user and one requested group. Also the task of
+ * the worker.
  */
 struct answer {
     struct groups *groups;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Which group a job's file systems belong to.
+ * Finds the group to which a job's file systems belong.
  */
 
 #ifndef DWS_GROUPS_H
@@ -13,8 +13,9 @@
 
 #include "libdws/util/error.h"
 
-/* The answers of the name service, each for so many seconds: asking it may take
- * seconds, so a worker does that, and a user's jobs come in hundreds.
+/* Lifetimes of cached answers of the name service (s). A lookup may take
+ * seconds, so the worker does it, and a user may submit hundreds of jobs at
+ * once.
  */
 #define GROUPS_LIFETIME 60.
 #define GROUPS_LIFETIME_FAILED 1.
@@ -22,7 +23,7 @@
 struct groups;
 struct worker;
 
-/* Called when something has become known of a user.
+/* Called when an answer about a user has arrived.
  */
 typedef void (*groups_found_f)(uint32_t userid, void *arg);
 
@@ -32,8 +33,7 @@ struct groups *groups_create (struct worker *worker,
                               groups_found_f found, void *arg);
 void groups_destroy (struct groups *groups);
 
-/* Returns true if groups_find() has something to say. Otherwise that is being
- * found out.
+/* Returns true if groups_find() can answer. Otherwise a lookup is under way.
  */
 bool groups_ready (struct groups *groups, uint32_t userid, const char *group);
 

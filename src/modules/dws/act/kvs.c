@@ -43,10 +43,10 @@ static int commit_instance (flux_t *h, int flags, flux_kvs_txn_t *txn)
     return rc;
 }
 
-/* A leader that is killed goes back to the last checkpoint of its KVS. The
- * workflows of an instance whose name is lost would be nobody's, so the name is
- * a checkpoint of its own. An instance without a backing store has none, and
- * nothing to come back to.
+/* Store the name and wait for a checkpoint. A killed leader restarts from the
+ * last checkpoint of its KVS; if that lacked the name, the workflows of the
+ * instance would be orphans. An instance without a backing store has no
+ * checkpoints, and nothing to restart from.
  */
 static int store_instance (flux_t *h, const char *id)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the module keeps in the KVS: the name of this instance, and a record
- * of each job's workflow in the job's own directory.
+ * The module's keys in the KVS: the name of this instance, and a record of each
+ * job's workflow in the job's own directory.
  */
 
 #ifndef DWS_KVS_H
@@ -18,16 +18,16 @@
  */
 char *kvs_instance (flux_t *h);
 
-/* Write rabbit_<state>_timing, or rabbit_workflow, of a job with the next commit. As all
- * records, they are stored in the job's directory, where its owner can read them with flux
- * job info, and once more in data.dws below that, the place for records of services. Those
- * of a job that Flux has purged are dropped (late.h).
+/* Write rabbit_<state>_timing, or rabbit_workflow, of a job with the next commit. As
+ * all records, they are stored in the job's directory, where its owner can read them
+ * with flux job info, and once more in data.dws below that, the place for records of
+ * services. If Flux has purged the job, its records are dropped (late.h).
  */
 int kvs_put_timing (struct job *job, enum dws_state state, const char *elapsed);
 int kvs_put_workflow (struct job *job, const char *record);
 
-/* A future for those who wait for what was put of the job, or NULL with errno set. It has
- * to be asked for: the records of a job that is gone are written by this.
+/* Returns a future of the commit of the job's records, or NULL with errno set. Always
+ * call this after putting records: for a job that is gone, only this call writes them.
  */
 flux_future_t *kvs_wait (struct job *job);
 
@@ -45,8 +45,7 @@ flux_future_t *kvs_save_logs (struct job *job, json_t *logs);
  */
 flux_future_t *kvs_save_daemons (struct job *job, json_t *units);
 
-/* Write how the stage-out of a job fares that has failed, as rabbit_stage_out, with the
- * next commit.
+/* Write the progress of a failed stage-out as rabbit_stage_out, with the next commit.
  */
 int kvs_put_stage_out (struct job *job, json_t *record);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See late.h. The future that writers wait for owns the rest. The request under way
- * has a reference to it, so all goes with that when the module is unloaded.
+ * See late.h. The future for the writers owns struct late. The pending request holds a
+ * reference to that future, so both are freed with it when the module is unloaded.
  */
 
 #include <errno.h>
@@ -102,7 +102,8 @@ static flux_future_t *look_for_job (struct late *late)
     return flux_kvs_lookup (late->ctx->h, NULL, FLUX_KVS_TREEOBJ, key);
 }
 
-/* True if the job is there. Otherwise nothing is left to do, or that has failed.
+/* True if the job is in the KVS. Otherwise it was purged, or the lookup failed and so
+ * does the future.
  */
 static bool is_there (struct late *late, flux_future_t *f)
 {
@@ -125,7 +126,7 @@ static void removed_cb (const struct call *call, flux_future_t *f)
         flux_future_fulfill (late->done, NULL, NULL);
 }
 
-/* What was written has made the directory anew.
+/* Remove the directory that the late records have created again.
  */
 static void remove_directory (struct late *late)
 {

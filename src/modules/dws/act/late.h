@@ -5,9 +5,9 @@
  * directory from the KVS. A record that is written later would make the directory anew,
  * and Flux would take it for a lost job at its next start.
  *
- * The KVS cannot write on a condition. So the job's eventlog is looked for before the
- * records are written, and after it: if it is not there any more the directory is
- * removed again. A purge that comes later removes all of it.
+ * The KVS cannot write on a condition. Therefore look up the job's eventlog before and
+ * after the write. If the eventlog is gone after it, remove the directory. A later
+ * purge removes the directory with the records.
  */
 
 #ifndef DWS_LATE_H
@@ -21,21 +21,22 @@
  */
 bool late_is (const struct job *job);
 
-/* What is to be written with the next late_commit(). Returns NULL with errno set.
+/* The transaction that the next late_commit() writes. Returns NULL with errno set.
  */
 flux_kvs_txn_t *late_txn (struct job *job);
 
-/* One of the records says that the job's data is out. Those who wait for that
- * (dws-jobtap/waits.c) are told by other means, if the job was purged.
+/* Note that a record reports the end of stage-out. If the job was purged,
+ * late_commit() tells jobs that wait for it (dws-jobtap/waits.c) through
+ * losses_moved().
  */
 void late_moved (struct job *job);
 
-/* Write it. Returns a future for those who wait, fulfilled also if the job was purged, or
+/* Commit the transaction. Returns a future, fulfilled also if the job was purged, or
  * NULL with errno set.
  */
 flux_future_t *late_commit (struct job *job);
 
-/* Drop what was not written.
+/* Drop a transaction that was not committed.
  */
 void late_forget (struct job *job);
 

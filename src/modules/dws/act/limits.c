@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See limits.h. The jobtap plugin refuses what it can when a job is submitted. Here
- * nothing gets past: names are known, a bank has been found, and a job that was
- * submitted while the plugin was away comes by, too.
+ * See limits.h. The jobtap plugin rejects what it can at submission. The check here is
+ * complete: names are resolved, the bank is known, and jobs submitted without the
+ * plugin are covered, too.
  */
 
 #include <errno.h>
@@ -18,7 +18,8 @@
 #include "facts/config.h"
 #include "facts/totals.h"
 
-/* A job that has got something stays, and who gives storage back is not kept from it.
+/* Do limits apply to the job? Not to one whose storage is being created, nor to one
+ * that only destroys storage.
  */
 static bool is_concerned (const struct job *job)
 {
@@ -44,8 +45,8 @@ static enum dws_known is_member (const char *group, void *arg)
     return errno == EPERM || errno == ENOENT ? DWS_KNOWN_NO : DWS_KNOWN_NOT;
 }
 
-/* The rules for a job are looked for once. A user that is not known is refused for
- * that, when the job is to get a workflow.
+/* Find the rules for a job, once. Returns false for an unknown user, whose job is
+ * refused when its workflow is to be created.
  */
 static bool find_rules (struct job *job)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Reads a job's workflow by its name, which alone can say that it does not exist. What
- * the API server answers is learned as each result is (agent/reports.c).
+ * Reads a job's workflow by its name, which alone can say that it does not exist.
+ * agent/reports.c learns the answer of the API server, as every result.
  */
 
 #include <string.h>
@@ -9,8 +9,9 @@
 #include "act/action.h"
 #include "agent/commands.h"
 
-/* A module that has just started does not know which of two names the workflow of a
- * job has: that of another instance may have had the first (take_other_name()).
+/* The indices of the commands. After a start of the module a job's workflow can have
+ * either of two names, because a workflow of another instance may have had the first
+ * (take_other_name()).
  */
 enum {
     NAME,
@@ -49,7 +50,7 @@ static int run_look (struct job *job, const struct dws_action *wanted)
                                                               : NAME);
 }
 
-/* The job's workflow is not there: its name is free, or it is that of another, which
+/* Is the workflow gone? Yes if the name is free, or belongs to another workflow, which
  * was not learned.
  */
 static bool is_gone (const struct job *job, const struct result *result)

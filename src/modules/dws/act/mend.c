@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Puts right what somebody has done by hand: a Computes object that was deleted
- * is made again, one that was changed is written again.
+ * Repairs manual changes: creates a deleted Computes object again, and writes a
+ * changed one again.
  */
 
 #include <errno.h>
@@ -32,7 +32,8 @@ static int run_mend (struct job *job, const struct dws_action *wanted)
                                      job->wf->computes));
 }
 
-/* Those that were waived are in it as long as their place in it matters to others.
+/* The hosts that Computes should list. Waived hosts stay listed until they are
+ * excluded, because the places of other hosts depend on theirs.
  */
 static char *computes_hosts (const struct job *job)
 {
@@ -50,7 +51,7 @@ static char *computes_hosts (const struct job *job)
     return hosts;
 }
 
-/* DWS and NNF find out whose it is by its labels.
+/* DWS and NNF find the owner by the labels.
  */
 static json_t *make_computes (struct job *job)
 {
@@ -101,7 +102,7 @@ static json_t *names_of (json_t *computes)
     return names;
 }
 
-/* Returns 1 if it names the nodes of the job and no others, 0 if not, or -1.
+/* Returns 1 if Computes lists exactly 'hosts', 0 if not, or -1.
  */
 static int is_as_written (const struct job *job, json_t *computes,
                           const char *hosts)
@@ -119,9 +120,9 @@ static int is_as_written (const struct job *job, json_t *computes,
     return rc;
 }
 
-/* As it was changed it names nodes of others, or not all of the job's: what is mounted
- * and unmounted goes by that. Of a workflow that flux-coral2 has made it is not known
- * which nodes were left out.
+/* Write Computes again if somebody has changed it: NNF mounts and unmounts on the nodes
+ * listed there, which may be another job's, or lack some of the job's. Skip a workflow
+ * of flux-coral2 after Setup, as the nodes that flux-coral2 excluded are unknown.
  */
 static bool ask_to_write (struct job *job, json_t *computes)
 {
@@ -142,9 +143,9 @@ static bool ask_to_write (struct job *job, json_t *computes)
     return ok;
 }
 
-/* The role that DWS has for workload managers does not allow it: an admin has
- * to. It is looked for again after a while. Before anything is mounted all of it can
- * be made anew.
+/* Only an admin can create a deleted Computes: the role of DWS for workload managers
+ * does not permit it. The action retries later. In Setup nothing is mounted yet, so
+ * replace the whole workflow.
  */
 static void tell_of_missing (struct job *job, const struct result *result)
 {
@@ -175,7 +176,7 @@ static bool mend_result (struct job *job, const struct result *result)
         safe_log (job->ctx->h, LOG_NOTICE, "%s: Computes was changed, and is "
                   "as it was", job->wf->name);
     else if (result->index == WRITE)
-        return result->status == 404;   // it is looked for again
+        return result->status == 404;   // retried later
     else if (result->ok)
         safe_log (job->ctx->h, LOG_NOTICE, "%s: Computes was deleted, and is "
                   "there again", job->wf->name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See near.h. The rabbits of a job follow from its R, which the KVS has while it
- * runs and after that; who its owner is, from its eventlog. What was found is kept
- * until this job is forgotten, so that a job that ends meanwhile is still good. After a
- * restart of the module it is looked up again.
+ * See near.h. The rabbits of a job follow from its R, which the KVS has while it runs
+ * and after that; who its owner is, from its eventlog. The result is kept until this
+ * job is forgotten, so that the job named in dw_near may end meanwhile. After a restart
+ * of the module it is looked up again.
  */
 
 #include <errno.h>
@@ -25,11 +25,12 @@
 #include "facts/persistent.h"
 #include "facts/space.h"
 
-/* What cannot be asked now is asked for again after so long (s).
+/* Delay before a failed request is repeated (s).
  */
 #define AGAIN 1.
 
-/* Without memory for the text the job is looked at again.
+/* If memory for the text runs out, near_fault stays NULL and the search is
+ * repeated.
  */
 static void set_fault (struct job *job, const char *what, const char *text)
 {
@@ -95,8 +96,7 @@ static void R_cb (const struct call *call, flux_future_t *f)
     jobs_changed (job);
 }
 
-/* The event "submit", which is the first, has the user. Returns -1 if that cannot be
- * found.
+/* The user id in the first event, "submit". Returns -1 if there is none.
  */
 static json_int_t owner_of (const char *eventlog)
 {
@@ -150,7 +150,7 @@ static void set_rabbits (struct job *job, json_t *by_rabbit)
                    " rabbits yet");
 }
 
-/* A name may look like the id of a job: that of a file system comes first.
+/* Look up dw_near. A name may look like a job id, so file systems come first.
  */
 static void look_up (struct job *job)
 {
@@ -193,7 +193,7 @@ bool near_ready (struct job *job)
     return false;
 }
 
-/* Next to 'rabbits' as well. Takes over 'so_far'.
+/* Add the condition to be next to 'rabbits'. Takes over 'so_far'.
  */
 static json_t *add (struct job *job, json_t *so_far, const char *key,
                     const char *rabbits, int64_t nodes, dws_error_t *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Where the user wants the job: attributes dw_rabbits and dw_near.
+ * Places the job as its user wants: attributes dw_rabbits and dw_near.
  */
 
 #ifndef DWS_NEAR_H
@@ -13,14 +13,14 @@
 #include "libdws/util/error.h"
 #include "facts/jobs.h"
 
-/* Returns true if the other functions have something to say. Otherwise what
- * dw_near names is being looked up; jobs_changed() is called when it is to be asked
- * again. A job that has been let in once has its place in its jobspec.
+/* Returns true if the other functions can answer. Otherwise the lookup of dw_near is
+ * under way, and jobs_changed() is called when it ends. Once a job is admitted its
+ * jobspec has the constraint.
  */
 bool near_ready (struct job *job);
 
-/* Can the job be where it is wanted? Fails with EINVAL or ENOSPC and a text for its
- * owner, or with ENOMEM.
+/* Can the job run where its user wants it? Fails with EINVAL or ENOSPC and a text for
+ * its owner, or with ENOMEM.
  */
 int near_check (struct job *job, dws_error_t *error);
 

@@ -14,7 +14,7 @@
 #include "libdws/facts/workflow.h"
 
 /* A new Workflow object of that name, whose file systems belong to the group
- * 'gid'. With 'first' the job is to have its data before it has nodes.
+ * 'gid'. 'first': the job is data first.
  */
 json_t *object_workflow (const struct dws_job *job,
                          const char *name,
@@ -29,27 +29,26 @@ json_t *object_workflow (const struct dws_job *job,
 struct dws_topology;
 json_t *object_computes (const char *hosts, const struct dws_topology *topo);
 
-/* The command that puts them into the Computes of a workflow.
+/* The command that writes the nodes into the Computes of a workflow.
  */
 json_t *command_computes (const struct dws_workflow *wf, const char *hosts,
                           const struct dws_topology *topo);
 
-/* The metadata of an object that belongs to a workflow, as DWS has it: by its
- * labels the controllers find the workflow, by its owner Kubernetes does. The
- * agent adds the version of the owner.
+/* The metadata of an object that belongs to a workflow, as DWS writes it:
+ * labels for the controllers, ownerReferences for Kubernetes. The agent adds
+ * the version of the owner.
  */
 json_t *object_child (const struct dws_workflow *wf, const char *name,
                       const char *namespace);
 
-/* The variables of a workflow that may go to a job. 'directives' are of use where PreRun
- * was forced ready. The token is not among them.
+/* The variables of a workflow that a job may see, which excludes the token.
+ * 'directives' serve to complete them if PreRun was forced ready.
  */
 json_t *object_variables (const struct dws_workflow *wf,
                           const struct dws_directives *directives);
 
-/* Merge patches of a Storage: it gives no storage to new workflows, with the
- * reason and date that admins look for, and who did it (NULL: this module); and it
- * gives storage again.
+/* Merge patches that disable a Storage for new workflows, with reason, date and user
+ * (NULL: this module) for admins, and that enable it again.
  */
 json_t *object_disabled (const char *reason, const char *user);
 json_t *object_enabled (void);

@@ -23,8 +23,8 @@
 /* The workflow
  */
 
-/* Who waits for data that is staged in or out waits for its record (dws-jobtap/waits.c),
- * and so does the epilog for the last of all.
+/* Must the record of this state be written at once? Jobs that wait for staged data wait
+ * for its record (dws-jobtap/waits.c), and the epilog waits for the record of Teardown.
  */
 static bool is_awaited (const struct job *job, enum dws_state state)
 {
@@ -64,8 +64,8 @@ static int read_workflow (struct job *job, uint32_t bit)
     return 0;
 }
 
-/* The Workflow object is at hand if its change has led to this decision.
- * Otherwise it has to be read.
+/* The job's record has the Workflow object if its change led to this action.
+ * Otherwise read it.
  */
 static int run_save (struct job *job, const struct dws_action *wanted)
 {
@@ -83,8 +83,8 @@ static int run_save (struct job *job, const struct dws_action *wanted)
     return rc;
 }
 
-/* The Workflow object was read to be stored. If it could not be, 'object' is
- * not there.
+/* Save the Workflow object that was read; result->object is NULL if the read
+ * failed.
  */
 static void workflow_read (struct job *job, const struct result *result,
                            const char *object)
@@ -120,7 +120,7 @@ const struct action action_save = {
 /* Data movements and logs
  */
 
-/* What a command of action_movements asks for.
+/* Indices of the commands of action_movements.
  */
 enum {
     LIST_MOVEMENTS,
@@ -149,7 +149,7 @@ static void recorded_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-/* One that cannot be read is left out.
+/* Parse objects, skipping invalid ones.
  */
 static json_t *parse_all (json_t *texts)
 {

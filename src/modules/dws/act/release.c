@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Letting a job run and letting it go, and telling its owner what went wrong,
- * also when the job has ended.
+ * Ends the prolog and the epilog, and reports errors to the owner, also after
+ * the job has ended.
  */
 
 #include <errno.h>
@@ -94,8 +94,8 @@ const struct action action_prolog_remove = {
 /* Epilog
  */
 
-/* sched-rabbit knows of the storage that is left: now the nodes may go. For Fluxion
- * that is waited for by withheld_ready().
+/* sched-rabbit has acknowledged the withheld storage: release the nodes. For Fluxion
+ * withheld_ready() waits for that.
  */
 static void hold_told_cb (const struct call *call, flux_future_t *f)
 {
@@ -139,9 +139,8 @@ const struct action action_epilog_remove = {
     .done = epilog_remove_done,
 };
 
-/* Exceptions. raise and report wait until all is known about a failure that can
- * be found out (explain.h): the actions after them, Teardown for one, may
- * destroy the evidence.
+/* Exceptions: raise and report wait for the details of a failure (explain.h),
+ * because later actions, such as Teardown, may destroy the evidence.
  */
 
 static int run_raise (struct job *job, const struct dws_action *wanted)
@@ -178,8 +177,8 @@ static void stage_out_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-/* How a stage-out fares that could have been tried again is in the job's own
- * directory, too. With what losses_report() writes there may be nothing to wait for.
+/* Write the progress of a stage-out that could be retried into the job's directory,
+ * too. A late record needs its own commit.
  */
 static int put_stage_out (struct job *job, const char *text, double until)
 {
@@ -204,8 +203,8 @@ static int put_stage_out (struct job *job, const char *text, double until)
     return rc;
 }
 
-/* A job that has ended can have no exception any more: its loss is put on
- * record instead. Without a text it is taken off.
+/* Record the loss of an ended job, which can get no exception any more. Without
+ * a text remove the loss.
  */
 static int run_report (struct job *job, const struct dws_action *wanted)
 {
@@ -224,7 +223,7 @@ static int run_report (struct job *job, const struct dws_action *wanted)
                      act_done_cb);
 }
 
-/* Of a workflow that has gone on meanwhile 'recording' is false.
+/* 'recording' is false if the workflow has advanced meanwhile.
  */
 static bool report_done (struct job *job)
 {
@@ -242,8 +241,8 @@ const struct action action_report = {
     .done = report_done,
 };
 
-/* The eventlog has stamps of the wall clock. A job that is stranded has its epilog
- * begin when it was found.
+/* Convert stamps of the eventlog to the timeline. The epilog of a stranded job begins
+ * when the job was found, which is on the timeline already.
  */
 static void recall (struct job *job, const char *eventlog)
 {

@@ -20,7 +20,8 @@ struct sum {
     json_t *bytes;
 };
 
-/* What such a job was given is to be found in the ledger, if it has it still.
+/* Has the job taken its reservation? From then on its bytes, if it still holds
+ * any, are in the ledger.
  */
 static bool has_taken (const struct job *job)
 {
@@ -28,7 +29,7 @@ static bool has_taken (const struct job *job)
         || job->facts->phase > DWS_PHASE_PROLOG;
 }
 
-/* What the scheduler has given to a job that has not taken it yet.
+/* Add the reservation of a job that has not taken it yet.
  */
 static void add_reserved (struct job *job, void *arg)
 {
@@ -76,8 +77,8 @@ static void recalled (struct dws_ctx *ctx)
         ctx->events->jobs_recalled (ctx);
 }
 
-/* Without R nothing is known of the job's ssds, as with sched-rabbit. One that is gone
- * has only had them.
+/* Without R nothing is known of the job's ssds, as with sched-rabbit. A job in phase
+ * gone holds no reservation any more, but its ssds may still be kept.
  */
 static void recalled_cb (const struct call *call, flux_future_t *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the scheduler has given to jobs on rabbits, as R says it. Until a job takes that
- * (facts/space.h) it is promised.
+ * Reservations: the bytes on rabbits that R says the scheduler has allocated to jobs. A
+ * reservation counts as promised until the job takes it (facts/space.h).
  */
 
 #ifndef DWS_ACT_GIVEN_H
@@ -12,24 +12,22 @@
 
 #include "facts/jobs.h"
 
-/* Note the bytes on rabbits that the scheduler has set aside for the job. Not
- * every scheduler writes them into R.
+/* Note the job's reservation in R, which not every scheduler writes.
  */
 void given_learn_R (struct job *job, json_t *R);
 
-/* A start of the module may find jobs that run. Read what R says of each that is
- * not known, and tell of it all with the event jobs_recalled, which may be at
- * once.
+/* Read the reservations of jobs that ran before this start of the module, and call the
+ * event jobs_recalled when all are known, maybe at once.
  */
 void reservations_recall (struct dws_ctx *ctx);
 
-/* Is known what has been given to all jobs that have not taken it yet? Without that a job
- * that has no nodes might be given the same.
+/* Are the reservations of all jobs known that have not taken theirs yet? Before that a
+ * data-first job might get the same bytes.
  */
 bool reservations_known (struct dws_ctx *ctx);
 
-/* Add to 'bytes', {RABBIT: BYTES}, what the scheduler has promised to other jobs than
- * 'job' by their R. Returns 'bytes', which may be NULL (no memory).
+/* Add the promised reservations of all jobs but 'job' to 'bytes', {RABBIT: BYTES}.
+ * Returns 'bytes', which may be NULL (out of memory).
  */
 json_t *reservations_add (struct job *job, json_t *bytes);
 

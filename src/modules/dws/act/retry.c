@@ -57,8 +57,8 @@ const struct action action_keep = {
 };
 
 /* Try again: delete the data movements that have failed, and when they are gone
- * the request. Whoever starts anew in between does all that once more: at worst
- * one that has just failed anew is tried once more.
+ * the request. A module that restarts in between repeats both steps: at worst a
+ * data movement that has just failed again is tried once more.
  */
 enum {
     LIST_FAILED,
@@ -127,8 +127,8 @@ static void tell_refused (struct job *job, const char *message)
         safe_log_error (job->ctx->h, DWS_KEY_LOSSES);
 }
 
-/* A movement that cannot be deleted, for want of the permission, makes that the end
- * of this try: the others may succeed, and the owner is told what has failed.
+/* A movement that cannot be deleted, for want of permission, stays failed. The retry
+ * goes on with the others and ends then; the owner learns what has failed.
  */
 static bool retry_result (struct job *job, const struct result *result)
 {
@@ -154,7 +154,7 @@ const struct action action_retry = {
     .result = retry_result,
 };
 
-/* The request. A job of somebody else is refused as one that is not kept.
+/* Another user's job gets the same error as one whose data is not kept.
  */
 
 static bool may_retry (const struct flux_msg_cred *cred, const struct job *job)

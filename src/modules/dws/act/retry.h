@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Stage-outs that have failed and can be tried again while the data is still there.
- * What is asked for is written into the workflow, and carried out from there.
+ * Stage-outs that have failed and can be tried again while the data is still there. The
+ * module writes the request into the workflow and carries it out from there, so that a
+ * restart does not lose it.
  */
 
 #ifndef DWS_ACT_RETRY_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Where a job's storage goes: its nodes are read from R, the storage is laid
- * out on their rabbits (Servers), and the nodes are named that mount it
- * (Computes).
+ * Places a job's storage: lays it out on the rabbits of the nodes in R
+ * (Servers), and lists the nodes that mount it (Computes).
  */
 
 #include <errno.h>
@@ -93,9 +92,9 @@ static int send_servers (struct job *job, json_t *sets)
     return 0;
 }
 
-/* What keeps a job from being given storage, such as a rabbit that is down or full,
- * may be over in a moment: the job waits for tc_timeout. After a restart of the
- * module that time begins anew.
+/* Seconds left to wait. The obstacle to a layout, such as a rabbit that is down or
+ * full, may soon pass, so the job waits for tc_timeout. The time begins anew after a
+ * restart of the module.
  */
 static double time_left_of (struct job *job, double limit)
 {
@@ -116,8 +115,8 @@ static bool may_wait (struct job *job)
     return time_left (job) > 0.;
 }
 
-/* For room that others have. Where storage lies anywhere, or comes before nodes, these
- * may have taken it in the moment before the scheduler was told.
+/* Seconds left to wait for room. With unbound or data-first storage others may have
+ * taken the job's room just before the scheduler learned of it, so space_timeout holds.
  */
 static double time_for_room (struct job *job)
 {
@@ -138,11 +137,11 @@ static bool fits (struct job *job, json_t *nodes, const struct rivals *rivals,
     return found;
 }
 
-/* Is it that others have rabbits for themselves? The job waits for other jobs as long
- * as they have them. For what may have them for ever it waits as for a rabbit that is
- * down. It is woken when one is given back (waitlist.h), and now and then for the sake of
- * other changes, such as a rabbit that is up again. Returns as run() does, or 1 if it
- * is something else.
+/* Wait if exclusive keys of others prevent the layout. The job waits without a time
+ * limit for keys of jobs, and as long as for a rabbit that is down for keys that may
+ * stay for ever. The waitlist wakes the job when a key is freed (waitlist.h);
+ * LOOK_AGAIN (s) covers other changes, such as a rabbit that is up again. Returns as
+ * run() does, or 1 if keys are not the reason.
  */
 #define LOOK_AGAIN 60.
 
@@ -175,7 +174,7 @@ static int wait_turn (struct job *job, json_t *nodes,
     return rc;
 }
 
-/* The job cannot have its data before it has nodes: it goes the way of others.
+/* Give up data first for this job: it gets nodes first, like other jobs.
  */
 static int nodes_first (struct job *job, const char *why)
 {
@@ -191,8 +190,9 @@ static int nodes_first (struct job *job, const char *why)
     return 0;
 }
 
-/* Wait for room on any rabbits, which 'text' says more about. The job has nothing
- * meanwhile, and whoever was given its nodes first is first. Returns as run() does.
+/* Wait for room on any rabbits, as 'text' says to the owner. The job holds no storage
+ * meanwhile; jobs get room in the order in which they got their nodes. Returns as run()
+ * does.
  */
 static int wait_room (struct job *job, const char *text)
 {
@@ -223,7 +223,7 @@ struct search {
     struct job *first;
 };
 
-/* One whose breakdowns are yet to be read may want room.
+/* Count a job whose breakdowns are not read yet as one that wants room.
  */
 static void find_first (struct job *other, void *arg)
 {
@@ -235,7 +235,7 @@ static void find_first (struct job *other, void *arg)
         search->first = other;
 }
 
-/* Is another job to get room first? Returns as run() does, or 1 if there is none.
+/* Wait if another job gets room first. Returns as run() does, or 1 if no job does.
  */
 static int wait_behind (struct job *job)
 {
@@ -252,7 +252,7 @@ static int wait_behind (struct job *job)
     return wait_room (job, error.text);
 }
 
-/* No layout was found, for which errno says why. Returns as run() does.
+/* The layout failed with errno. Returns as run() does.
  */
 static int no_layout (struct job *job, json_t *nodes,
                       const struct rivals *rivals, const char *text)
@@ -296,8 +296,9 @@ static int nothing_to_write (struct job *job)
     return 0;
 }
 
-/* A file system that is to be destroyed is waited for as a rabbit is, and longer
- * if only jobs that end use it. Returns as run() does, or 1 if it can be destroyed.
+/* Wait until the file system to be destroyed is unused: as long as for a rabbit that is
+ * down, longer if all its users are ending. Returns as run() does, or 1 if it can be
+ * destroyed.
  */
 static int wait_unused (struct job *job)
 {
@@ -316,8 +317,7 @@ static int wait_unused (struct job *job)
     return 0;
 }
 
-/* Find a layout, and give up what the job has had. Fails as dws_allocation_sets()
- * does.
+/* Empty the job's claim and compute a layout. Fails as dws_allocation_sets() does.
  */
 static json_t *lay_out (struct job *job, json_t **nodes,
                         struct rivals *rivals, dws_error_t *error)
@@ -335,7 +335,7 @@ static json_t *lay_out (struct job *job, json_t **nodes,
     return sets;
 }
 
-/* The job takes what the layout says. Returns as run() does.
+/* Claim the bytes of the layout and write Servers. Returns as run() does.
  */
 static int take (struct job *job, json_t *nodes, json_t *sets)
 {
@@ -375,7 +375,8 @@ static bool is_reserved (const struct job *job)
     return json_array_size (job->servers) > 0;
 }
 
-/* The layout as Servers objects have it, for when they will have been written.
+/* Keep the layout in the form of Servers objects, which replaces job->servers
+ * once it is written.
  */
 static void note_sent (struct job *job, json_t *sets)
 {
@@ -395,7 +396,8 @@ static void note_sent (struct job *job, json_t *sets)
                                                     entry, "allocationSets")));
 }
 
-/* There is no place for the job's storage, which errno says more about.
+/* The layout of a data-first job failed with errno. Wait if the storage fits on
+ * empty rabbits; otherwise the job gets nodes first.
  */
 static int no_reserve (struct job *job, const char *text)
 {
@@ -409,7 +411,8 @@ static int no_reserve (struct job *job, const char *text)
     return wait_room (job, text);
 }
 
-/* The job has no nodes yet: they are to be found next to its storage.
+/* Lay out the storage of a data-first job. Its nodes are chosen next to it
+ * later.
  */
 static int run_reserve (struct job *job)
 {
@@ -447,8 +450,8 @@ static int run_reserve (struct job *job)
     return rc;
 }
 
-/* What is exclusive is taken on all rabbits at once, here, and a job that waits for
- * it has none of it: so there is no deadlock.
+/* Lay the storage out. A job gets its exclusive keys on all rabbits at once, here, and
+ * holds none while it waits, so deadlock cannot occur.
  */
 static int run_servers (struct job *job, const struct dws_action *wanted)
 {
@@ -480,16 +483,16 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
     return rc;
 }
 
-/* Of a job that has no nodes yet, where it may have them and what is idle is known.
+/* The layout of a data-first job also needs the pool of idle nodes (first_ready()).
  */
 static bool servers_ready (struct job *job)
 {
     return limits_ready (job) && near_ready (job) && first_ready (job);
 }
 
-/* Somebody has deleted Servers or Computes. DWS makes them again while the workflow is
- * in Proposal, so the write is repeated. Where that does not help, the workflow is made
- * anew.
+/* Servers or Computes were deleted. DWS creates them again while the workflow is in
+ * Proposal, so repeat the write; after MISSING_MAX failures in a row replace the
+ * workflow.
  */
 #define MISSING_MAX 3
 

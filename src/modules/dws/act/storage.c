@@ -65,7 +65,8 @@ static json_t *join (json_t *a, json_t *b, int64_t nodes, dws_error_t *error)
     return both;
 }
 
-/* Next to the job's own storage, if it is there, or to what exists already.
+/* The constraint to be next to the job's own storage ('staged'), or to the
+ * existing storage that it uses.
  */
 static json_t *locate_storage (struct job *job, bool staged, int64_t nodes,
                                dws_error_t *error)
@@ -84,8 +85,8 @@ static json_t *locate_storage (struct job *job, bool staged, int64_t nodes,
     return location;
 }
 
-/* Next to storage, to rabbits with the labels that new storage asks for, and where its
- * user wants it.
+/* The constraint to be next to storage, on rabbits with the labels of new storage, and
+ * where the user wants the job.
  */
 static json_t *locate (struct job *job, bool staged, json_t *resources,
                        dws_error_t *error)
@@ -109,7 +110,8 @@ static json_t *locate (struct job *job, bool staged, json_t *resources,
     return location;
 }
 
-/* Where the job may run: next to its storage, and not where the rabbit is out of reach.
+/* The constraint of the job: next to its storage, and not on nodes without a link to
+ * their rabbit.
  */
 static json_t *make_constraint (struct job *job, bool staged,
                                 json_t *resources, dws_error_t *error)
@@ -125,7 +127,7 @@ static json_t *make_constraint (struct job *job, bool staged,
     return o;
 }
 
-/* What may lie anywhere must fit when all rabbits are in order and empty.
+/* Check that unbound storage fits if all rabbits are up and empty.
  */
 static int check_anywhere (struct job *job, dws_error_t *error)
 {
@@ -185,7 +187,8 @@ const char *storage_left_out (const struct job *job)
     return job->wf->excluded ? job->wf->lagging : job->wf->failed;
 }
 
-/* With flux-core each hostlist that is made costs as much as to read ten reports.
+/* Avoid building a hostlist: with flux-core that costs as much as reading ten
+ * reports.
  */
 char *storage_hosts (const struct job *job)
 {
@@ -220,7 +223,8 @@ json_t *storage_nodes (struct job *job, dws_error_t *error)
     return nodes;
 }
 
-/* To the user of a job: of another user's file system not even its name.
+/* The name for the user of a job, who must not see that of another user's file
+ * system.
  */
 static json_t *name_persistent (const struct job *job, const char *name)
 {
@@ -233,8 +237,8 @@ static json_t *name_persistent (const struct job *job, const char *name)
     return json_sprintf ("persistent storage '%s'", name);
 }
 
-/* What users know it by: its job, or the name of the storage. Jobs end, and so does
- * what one has given up; anything else may be there for ever.
+/* Describe the holder by the job or the name of persistent storage. Storage of a job,
+ * or released by one, ends; other storage may stay for ever ("lasting").
  */
 static json_t *describe_holder (const struct job *job, json_t *entry)
 {
@@ -286,7 +290,7 @@ static int add_before (struct job *other, json_t *wants, void *arg)
                                                   "waits", true));
 }
 
-/* Those that may have it for ever, and the others.
+/* Sort the holders by whether their storage may stay for ever.
  */
 static int add_holders (json_t *lasting, json_t *ending,
                         const struct job *job, json_t *entries)
@@ -342,8 +346,8 @@ char *storage_rival (struct job *job, json_t *nodes,
                                   lasting);
 }
 
-/* What is taken of rabbits by others. Who may lie anywhere leaves alone what others
- * have been promised.
+/* The bytes of rabbits that others hold. For unbound storage the reservations of other
+ * jobs count, too.
  */
 static json_t *taken (struct job *job)
 {
@@ -388,7 +392,7 @@ json_t *storage_layout (struct job *job, json_t *nodes,
                         const struct rivals *rivals, enum layout_view view,
                         dws_error_t *error)
 {
-    /* No maximums: the job was let in by those of the configuration then. */
+    /* No maximums: the job was admitted by those configured at that time. */
     struct dws_resources_opts bopts = {
         .anywhere = storage_anywhere (job),
     };

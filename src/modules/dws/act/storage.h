@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the directives of a job come to: libdws asked with all that the
- * module knows about job, rabbits and configuration.
+ * The storage of a job's directives, as libdws computes it from the module's
+ * facts about job, rabbits and configuration.
  */
 
 #ifndef DWS_STORAGE_H
@@ -13,8 +13,7 @@
 #include "libdws/util/error.h"
 #include "facts/jobs.h"
 
-/* What the scheduler and the compute nodes have to give, each a new
- * reference.
+/* The demands on scheduler and compute nodes, each a new reference.
  */
 struct demand {
     json_t *resources;      // of the jobspec
@@ -22,43 +21,42 @@ struct demand {
     json_t *units;          // systemd units, an array
 };
 
-/* Work out the demand from the breakdowns of the job; with 'staged' its storage is there,
- * and nodes next to it are wanted. Fails with EINVAL or ENOSPC (text for the user),
- * EAGAIN (a breakdown is not ready) or ENOMEM.
+/* Compute the demand from the breakdowns of the job; with 'staged' its nodes must be
+ * next to its own storage. Fails with EINVAL or ENOSPC (text for the user), EAGAIN (a
+ * breakdown is not ready) or ENOMEM.
  */
 int storage_demand (struct job *job, bool staged, struct demand *demand,
                     dws_error_t *error);
 void demand_clear (struct demand *demand);
 
-/* The hosts that the job does without, NULL if none, and those that it has still:
- * a hostlist that the caller frees.
+/* The hosts left out of the job, NULL if none, and the remaining ones: a hostlist that
+ * the caller frees.
  */
 const char *storage_left_out (const struct job *job);
 char *storage_hosts (const struct job *job);
 
-/* May storage that is not bound to nodes lie on any rabbit? That of a job that has it
- * before it has nodes always may.
+/* May unbound storage lie on any rabbit? For a data-first job it always may.
  */
 bool storage_anywhere (const struct job *job);
 
-/* And has the job such storage?
+/* Does the job have unbound storage?
  */
 bool storage_unbound (const struct job *job);
 
-/* The rabbits of the job's hosts, as dws_allocation_nodes() counts them; where storage
- * may lie anywhere, all others as well, with 0, but those that may be dead.
+/* The rabbits of the job's hosts, as dws_allocation_nodes() counts them; if storage may
+ * lie anywhere, also all others except suspects, with 0.
  */
 json_t *storage_nodes (struct job *job, dws_error_t *error);
 
-/* The same for a job that has no nodes yet: as they are to be (libdws/storage/first.h),
- * with all rabbits as they are, or 'ever' in order and empty.
+/* The same for a data-first job (libdws/storage/first.h), with the present state of
+ * rabbits or, with 'ever', as if all were up and empty.
  */
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error);
 
-/* What the job wants to have rabbits for itself for, and what others have of that
- * there, or are to get first, as libdws/storage/allocation.h has it: those that may
- * have it for ever come last. A job that has had such storage before ('again') is not
- * behind any that waits. Fails as dws_allocation_sets() does.
+/* The exclusive keys that the job wants, and those that others hold, or get first, on
+ * the same rabbits, as libdws/storage/allocation.h has it. Holders that may stay for
+ * ever come last. A job whose storage was laid out before ('again') does not wait
+ * behind jobs on the waitlist. Fails as dws_allocation_sets() does.
  */
 struct rivals {
     json_t *wanted;         // {KEY: true}
@@ -69,21 +67,21 @@ int storage_rivals (struct job *job, json_t *nodes, bool again,
                     struct rivals *rivals, dws_error_t *error);
 void rivals_clear (struct rivals *rivals);
 
-/* The text for the first of them, or of those that may be there for ever: the caller
- * frees it. NULL: no memory.
+/* The text about the first rival, or ('lasting') the first that may stay for ever: the
+ * caller frees it. NULL: out of memory.
  */
 char *storage_rival (struct job *job, json_t *nodes,
                      const struct rivals *rivals, bool lasting);
 
-/* Lay the storage out on the rabbits in 'nodes', as they are, or as they would be.
- * Returns what dws_allocation_sets() does.
+/* Lay the storage out on the rabbits in 'nodes', in their present state or in that of
+ * 'view'. Returns as dws_allocation_sets() does.
  */
 enum layout_view {
     LAYOUT_NOW,
-    LAYOUT_LASTING,         // without what jobs have for themselves
-    LAYOUT_SHARED,          // without what anybody has for themselves
-    LAYOUT_EMPTY,           // without what anybody has
-    LAYOUT_EVER,            // and with all rabbits in order
+    LAYOUT_LASTING,         // without exclusive keys of jobs
+    LAYOUT_SHARED,          // without any exclusive keys
+    LAYOUT_EMPTY,           // without any other storage
+    LAYOUT_EVER,            // and with all rabbits up
 };
 
 json_t *storage_layout (struct job *job, json_t *nodes,

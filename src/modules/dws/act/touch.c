@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See touch.h. The result of such a change is of no interest, but for what it says of the
- * API server: a server that answers slowly, or refuses, is left alone.
+ * See touch.h. The result of a touch only shows the state of the API server: touches
+ * pause for a server that is slow or refuses them.
  */
 
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "agent/commands.h"
 #include "base/timeline.h"
 
-/* Of all jobs together.
+/* Bounds for all jobs together.
  */
 #define TOUCHES_PER_SECOND 20.
 #define TOUCHES_UNDER_WAY 4
 #define TOUCHES_PAUSE 10.
 
-/* With more jobs than these in PreRun and PostRun at one time NNF has more to do than it
- * can, and looks bring nothing (bench/nnf).
+/* With more jobs than this in PreRun and PostRun at one time NNF is overloaded, and
+ * touches bring no gain (bench/nnf).
  */
 #define TOUCHES_JOBS 4
 
@@ -29,8 +29,8 @@ struct pace *touches_create (void)
     return pace_create (TOUCHES_PER_SECOND, TOUCHES_UNDER_WAY, TOUCHES_PAUSE);
 }
 
-/* A Computes object that is gone, or that somebody else has just changed, says nothing
- * about the server.
+/* A Computes object that is gone or was just changed by another client does not count
+ * as a refusal of the server.
  */
 static void touched_cb (struct dws_ctx *ctx, struct job *job,
                         const struct command *cmd, json_t *report)
@@ -43,7 +43,7 @@ static void touched_cb (struct dws_ctx *ctx, struct job *job,
               timeline_now (ctx->timeline));
 }
 
-/* The value has never been there before, or nothing would change.
+/* The value must be new, or NNF would see no change.
  */
 static json_t *make_command (struct job *job)
 {

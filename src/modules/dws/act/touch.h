@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Changes an annotation of a job's Computes object, at which NNF looks at once whether
- * the job's devices are where they should be (libdws/decide/touch.c says when). Such a
- * change can be left out: NNF looks by itself, later.
+ * Touches: changes of an annotation of a job's Computes object, which make NNF
+ * reconcile the job's devices at once (libdws/decide/touch.c says when). Touches are
+ * optional: NNF reconciles by itself, later.
  */
 
 #ifndef DWS_ACT_TOUCH_H

@@ -12,7 +12,7 @@
 #define INTERVAL_MIN 60.
 #define INTERVAL_MAX 3600.
 
-/* So many jobs with the same trouble are named in one interval.
+/* Upper bound on jobs named with the same trouble in one interval.
  */
 #define NAMED_MAX 5
 
@@ -22,7 +22,7 @@ struct trouble {
     int code;
     uint64_t jobid;             // of the latest line
     unsigned int named;         // lines in this interval
-    unsigned int more;          // what was not written
+    unsigned int more;          // failures that were not logged
     double interval;
     flux_watcher_t *timer;      // end of the interval
     struct trouble *next;
@@ -52,8 +52,8 @@ static void drop_trouble (struct trouble *t)
     trouble_destroy (t);
 }
 
-/* After a whole interval without a failure of this kind the trouble is over,
- * and news the next time.
+/* After an interval without a failure of this kind the trouble has ended: the
+ * next failure is logged at once.
  */
 static void trouble_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                               void *arg)
@@ -111,7 +111,7 @@ void trouble_log (struct job *job, enum dws_action_kind kind, int code,
         t = t->next;
     if (!t)
         t = add_trouble (troubles, kind, code);
-    /* Out of memory: one line too many is better than none. */
+    /* If memory runs out, log the line rather than lose it. */
     if (t) {
         if (t->named >= NAMED_MAX
             || (t->named > 0 && t->jobid == job->facts->id)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Log lines about what fails for one job after another, or again and again:
- * the first few are written, the others counted, and the count is written from
- * time to time until it is over.
+ * Rate-limited log lines for failures that hit many jobs, or one job
+ * repeatedly: the first few are logged, the others counted, and the count is
+ * logged from time to time until the failures end.
  */
 
 #ifndef DWS_TROUBLE_H
@@ -15,8 +15,8 @@
 struct troubles *troubles_create (struct dws_ctx *ctx);
 void troubles_destroy (struct troubles *troubles);
 
-/* An action has failed for a job. 'code' (errno, HTTP status) tells causes
- * apart.
+/* Log the failure of an action. 'code' (errno, HTTP status) distinguishes
+ * causes.
  */
 void trouble_log (struct job *job, enum dws_action_kind kind, int code,
                   const char *text);

@@ -66,7 +66,7 @@ static bool answer (struct users *users, const struct request *request)
     return false;
 }
 
-/* Answer those about one user, or all: NULL.
+/* Answer the requests about one user, or (NULL) about all.
  */
 static void look (struct users *users, const uint32_t *userid)
 {

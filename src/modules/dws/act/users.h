@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * dws.user: the name of a user, for the jobtap plugin, which may not wait for the
- * name service. A request is answered when that has spoken; a failure of the name
- * service itself is none of the user's, and waited out.
+ * dws.user: the name of a user, for the jobtap plugin, which may not wait for the name
+ * service. A request waits for the answer of the name service; if the service itself
+ * fails, the lookup is repeated rather than the user refused.
  */
 
 #ifndef DWS_USERS_H
@@ -13,8 +13,8 @@
 
 #include "base/ctx.h"
 
-/* Those that have no answer yet are refused by destruction as if there were no
- * service.
+/* Destruction answers pending requests with ENOSYS, as if the service did not
+ * exist.
  */
 struct users *users_create (struct dws_ctx *ctx);
 void users_destroy (struct users *users);
@@ -22,7 +22,7 @@ void users_destroy (struct users *users);
 void users_cb (flux_t *h, flux_msg_handler_t *mh,
                const flux_msg_t *msg, void *arg);
 
-/* Something has become known of a user.
+/* An answer about a user has arrived.
  */
 void users_found (struct users *users, uint32_t userid);
 

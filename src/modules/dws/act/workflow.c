@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See workflow.h: a job's workflow is created, told what state to go to, and
- * deleted.
+ * See workflow.h: creates a job's workflow, sets its desired state and deletes
+ * it.
  */
 
 #include <errno.h>
@@ -39,8 +39,8 @@ enum {
     FIND,
 };
 
-/* A watch that lags, or a list of an older backup, may lack the file system that the job
- * is to destroy: only a 404 for its name says that there is none.
+/* Read the file system to be destroyed by its name: a lagging watch or a list from an
+ * older backup may lack it, so only a 404 proves that it is gone.
  */
 static int find_persistent (struct job *job)
 {
@@ -62,8 +62,7 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     json_t *object;
     gid_t gid;
 
-    /* A job that was submitted while this module was away has not been through
-     * dws.create. */
+    /* A job submitted while this module was away was not checked by dws.create. */
     if (persistent_permitted (job->ctx, job->facts, &error) < 0) {
         if (errno == ENOMEM)
             return -1;
@@ -78,13 +77,13 @@ static int run_create (struct job *job, const struct dws_action *wanted)
         || leases_check (job, &error) < 0) {
         if (errno == ENOENT)
             return find_persistent (job);
-        /* Without a link, file systems may be others by now. */
+        /* Without a link the list of file systems may be stale. */
         if (agent_link (job->ctx->agent) == DWS_LINK_UP) {
             act_refuse (job, error.text);
             return 0;
         }
     }
-    /* A job that has been let in once is not refused for drives lost since. */
+    /* Do not refuse an admitted job for drives lost since. */
     if (job->facts->phase == DWS_PHASE_DEPEND
         && (near_check (job, &error) < 0
             || first_check (job, &error) < 0)) {
@@ -112,8 +111,8 @@ static int run_create (struct job *job, const struct dws_action *wanted)
                                           "object", object));
 }
 
-/* The webhook and the schema refuse what the user wrote. Any other refusal
- * (permissions, a missing rule set) is for the admin to mend.
+/* Rejections by the webhook and the schema are the user's fault. Other refusals
+ * (permissions, a missing rule set) are for the admin to fix.
  */
 static bool is_users_fault (int status, const char *message)
 {
@@ -205,7 +204,7 @@ const struct action action_create = {
 bool workflow_result (struct job *job, const struct result *result)
 {
     if (!result->ok && result->status == 404) {
-        /* Somebody deleted the workflow. The watch has yet to tell. */
+        /* The workflow was deleted, which the watch has not reported yet. */
         if (result->current)
             jobs_forget_workflow (job);
         return true;
@@ -213,7 +212,7 @@ bool workflow_result (struct job *job, const struct result *result)
     return result->ok;
 }
 
-/* 'hurry' is allowed in Teardown alone.
+/* Patch the desired state. DWS allows 'hurry' only in Teardown.
  */
 static int desire_state (struct job *job, const struct action *action,
                          enum dws_state state, bool hurry)
@@ -226,8 +225,8 @@ static int desire_state (struct job *job, const struct action *action,
                                            job->wf->name,
                                            "patch", patch);
 
-    /* From then on it need not be kept. An agent that can not do both in one request
-     * leaves it on.
+    /* From Teardown on the workflow needs no finalizer. An older agent ignores the key
+     * and keeps it.
      */
     if (command && state == DWS_STATE_TEARDOWN && job->wf->finalizer
         && json_object_set_new (command, "finalizer",
@@ -249,7 +248,7 @@ const struct action action_desire = {
     .result = workflow_result,
 };
 
-/* A driver may skip what only costs time for who has cut the epilog short.
+/* If an exception cut the epilog short, 'hurry' lets drivers skip slow steps.
  */
 static int run_teardown (struct job *job, const struct dws_action *wanted)
 {

@@ -9,8 +9,7 @@
 #include "act/action.h"
 
 /* For struct action: the result of a command that changes or deletes a job's
- * workflow. If the workflow does not exist any more, the command counts as
- * done.
+ * workflow. If the workflow no longer exists, the command counts as successful.
  */
 bool workflow_result (struct job *job, const struct result *result);
 

@@ -2,10 +2,10 @@
  *
  * See agent.h.
  *
- * Nothing is queued while no agent is attached: after an agent's snapshot every
- * job is looked at again. Sequence numbers go on across attachments, so that a
- * late result from an earlier agent can not be taken for one from the present
- * agent.
+ * No command is queued while no agent is attached, since every job is
+ * reconciled again after an agent's snapshot. Sequence numbers continue across
+ * attachments, so that a late result from an earlier agent is not taken for one
+ * from the present agent.
  */
 
 #include <errno.h>
@@ -19,13 +19,14 @@
 #include "base/requests.h"
 #include "facts/config.h"
 
-/* An agent of a neighbouring release is served in the newest version that both
- * speak; a version that no release of a site speaks any more is dropped here.
+/* An agent of a neighbouring release gets the newest version that both support.
+ * Drop a version here once no supported release needs it.
  */
 #define PROTOCOL_NEWEST 2
 #define PROTOCOL_OLDEST 2
 
-/* A request whose agent is lost may have been carried out or not.
+/* Answer a pending request with ECONNRESET: whether the agent executed the
+ * command is unknown.
  */
 void command_destroy (void *value)
 {
@@ -66,7 +67,8 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
     agent->ctx->events->agent_lost (agent->ctx);
 }
 
-/* An agent that attaches anew is told what is to be done then.
+/* Commands that were not sent are lost: end the connection, as every job is
+ * reconciled when the agent attaches again.
  */
 static void agent_unsent (void *arg)
 {
@@ -239,8 +241,8 @@ int agent_forward (struct agent *agent,
     return 0;
 }
 
-/* The newest version that we and an agent have in common, which has those from
- * 'oldest' to 'newest'. Returns -1 with errno = EPROTO if there is none.
+/* The newest version shared with an agent that supports 'oldest' to 'newest'.
+ * Returns -1 with errno = EPROTO if there is none.
  */
 static int common_version (int newest, int oldest, const char *release,
                            dws_error_t *error)

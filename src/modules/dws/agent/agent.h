@@ -29,11 +29,11 @@ struct command {
     uint64_t seq;
     uint64_t jobid;
     unsigned int generation;    // of the job when it was sent
-    command_f cb;               // who wants the result
+    command_f cb;               // called with the result
     const void *arg;            // the caller's own
     int index;                  // likewise
     bool is_query;              // agent_query()
-    json_t *workflow;           // that of the result, for 'cb', or NULL
+    json_t *workflow;           // in the result, for 'cb', or NULL
     flux_t *h;
     const flux_msg_t *request;  // or else: to be answered with the result
 };
@@ -47,8 +47,8 @@ bool agent_ready (const struct agent *agent);
 
 /* Send a command for 'job'. 'command' has all keys but seq; the reference is
  * taken over, and NULL fails with ENOMEM. 'cb' is called with the result,
- * unless the agent is lost before. 'arg' and 'index' are found in struct
- * command. Why the command is repeated is shown to the job's owner.
+ * unless the agent is lost before, and finds 'arg' and 'index' in struct
+ * command. If the agent has to repeat the command, the job's owner sees why.
  */
 int agent_send (struct agent *agent,
                 struct job *job,
@@ -57,7 +57,8 @@ int agent_send (struct agent *agent,
                 int index,
                 json_t *command);
 
-/* The same for a question, for which the job does not wait. 'job' may be NULL.
+/* The same for a query, on which no action of the job depends. 'job' may be
+ * NULL.
  */
 int agent_query (struct agent *agent,
                  struct job *job,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What agent.c, which sends commands, and reports.c, which takes what comes back,
- * have in common.
+ * struct agent, shared by agent.c, which sends commands, and reports.c, which takes in
+ * reports.
  */
 
 #ifndef DWS_AGENT_PRIVATE_H
@@ -16,13 +16,13 @@ struct agent {
     const flux_msg_t *request;  // of the attached agent, or NULL
     bool ready;
     bool listing;               // in the middle of a snapshot
-    bool listing_servers;       // of these
+    bool listing_servers;       // in the middle of its Servers objects
     bool reachable;             // the API server, as the agent sees it
     char *trouble;              // why not, or NULL
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
-    struct outbox *outbox;      // those that are to be sent
-    json_t *stats;              // what the agent counts, or NULL
+    struct outbox *outbox;      // commands to be sent
+    json_t *stats;              // counters of the agent, or NULL
     char *release;              // of the agent, or NULL
 };
 

@@ -11,8 +11,8 @@
 
 #include "libdws/facts/workflow.h"
 
-/* The beginning of two labels on objects of a workflow, which go on with .name
- * and .namespace.
+/* Prefixes of labels on objects of a workflow; the suffixes are .name and
+ * .namespace.
  */
 #define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
 #define OWNER_LABEL "dataworkflowservices.github.io/owner"
@@ -36,18 +36,18 @@ json_t *command_create_with (const char *op,
  */
 json_t *command_list (const struct dws_workflow *wf, const char *kind);
 
-/* The same, to have all of each object, as text.
+/* The same, with the whole of each object as text.
  */
 json_t *command_list_whole (const struct dws_workflow *wf, const char *kind);
 
-/* A command to list the objects of one kind that NNF has not made for others, as it
- * makes a copy of a profile for each workflow. 'fields' are the paths of the parts
- * of them that are wanted, NULL at the end.
+/* A command to list the objects of one kind without an owner label, such as profiles
+ * without the copies that NNF makes for each workflow. 'fields' are the paths of the
+ * requested parts, NULL at the end.
  */
 json_t *command_list_unowned (const char *kind, const char **fields);
 
-/* A command to read the logs of a workflow's containers, the last so many bytes
- * of each.
+/* A command to read the last 'bytes' of the log of each of a workflow's
+ * containers.
  */
 json_t *command_logs (const struct dws_workflow *wf, int bytes);
 

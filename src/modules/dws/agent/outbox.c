@@ -11,7 +11,7 @@
 #include "agent/outbox.h"
 #include "base/timer.h"
 
-/* So many in one message: of the largest commands that is a few MiB.
+/* Upper bound on commands in one message: so many of the largest are a few MiB.
  */
 #define BATCH_MAX 32
 
@@ -20,8 +20,8 @@ struct outbox {
     void (*failed)(void *arg);
     void *arg;
     const flux_msg_t *request;  // of the agent, or NULL
-    bool batches;               // it takes several commands in one message
-    json_t *commands;           // that are to be sent
+    bool batches;               // the agent takes several in one message
+    json_t *commands;           // to be sent
     flux_watcher_t *timer;
 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Commands on their way to the agent: all that one turn of the reactor has led to go in one
- * message, if the agent takes several in one. A message costs the broker, the agent and
- * what is between them as much as what is in it.
+ * The outbox batches all commands of one reactor turn into one message, if the agent
+ * supports that: a message costs the brokers and the agent as much as a command in it.
  */
 
 #ifndef DWS_OUTBOX_H
@@ -14,20 +13,21 @@
 
 struct outbox;
 
-/* 'failed' is called with errno when commands could not be sent. They are lost.
+/* 'failed' is called with errno when commands could not be sent; these are
+ * lost.
  */
 struct outbox *outbox_create (flux_t *h, void (*failed)(void *arg), void *arg);
 void outbox_destroy (struct outbox *box);
 
-/* From now on commands go to the sender of 'request'.
+/* Send commands to the sender of 'request' from now on.
  */
 void outbox_open (struct outbox *box, const flux_msg_t *request, bool batches);
 
-/* Those that are not sent yet are dropped.
+/* Drop the commands that are not sent yet.
  */
 void outbox_close (struct outbox *box);
 
-/* Have a command sent at the next turn of the reactor. Returns -1 with errno.
+/* Queue a command for the next reactor turn. Returns -1 with errno.
  */
 int outbox_put (struct outbox *box, json_t *command);
 

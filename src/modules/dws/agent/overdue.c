@@ -12,7 +12,7 @@
 #include "base/timer.h"
 #include "facts/jobs.h"
 
-/* Between two looks at all jobs (s).
+/* Time between checks of all jobs (s).
  */
 #define INTERVAL 60.
 
@@ -21,14 +21,14 @@ struct overdue {
     flux_watcher_t *timer;
 };
 
-/* Has it been asked for something that has not happened yet?
+/* Is the workflow expected to change?
  */
 static bool is_awaited (const struct dws_workflow *wf)
 {
     return wf && (wf->deleting || wf->state != wf->desired || !wf->ready);
 }
 
-/* Data may be on its way for hours: twice as many looks later each time.
+/* Double the interval each time, since data movements may take hours.
  */
 static bool is_turn (int looks)
 {
@@ -45,7 +45,8 @@ static void see_job (struct job *job, void *arg)
         jobs_doubt_workflow (job);
 }
 
-/* What was asked while nobody answers would all be answered at once.
+/* Skip the check while Kubernetes is unreachable: all the reads would be
+ * answered in one burst later.
  */
 static void overdue_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                               void *arg)

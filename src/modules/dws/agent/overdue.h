@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Doubts workflows that should have moved, and of which nothing has been heard for a
- * minute: a watch can be deaf. They are read by their names (act/look.c).
+ * Doubts workflows that should have advanced and had no report for a minute, since a
+ * watch can silently fail. act/look.c then reads them by their names.
  */
 
 #ifndef DWS_OVERDUE_H

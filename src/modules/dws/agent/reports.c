@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the agent reports, taken in. See agent.h.
+ * Takes in the agent's reports. See agent.h.
  */
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void learn_workflow (struct agent *agent, struct dws_report *report)
     report->wf = NULL;
 }
 
-/* One of a snapshot.
+/* Learn one workflow of a snapshot.
  */
 static int learn_listed (struct agent *agent, json_t *object)
 {
@@ -57,7 +57,8 @@ static int learn_listed (struct agent *agent, json_t *object)
     return 0;
 }
 
-/* A snapshot comes in parts, so that nobody has to wait for all of it.
+/* Take in one part of a snapshot; parts leave the reactor turns for other
+ * messages.
  */
 static int snapshot_workflows (struct agent *agent, json_t *workflows, bool more)
 {
@@ -109,7 +110,7 @@ static int take_snapshot (struct agent *agent, json_t *o)
         persistent_list (agent->ctx->persistent, persistent);
         agent->ctx->events->leases_changed (agent->ctx);
     }
-    /* Storages first, as decisions about workflows look at them. */
+    /* Storages first, because reconciling workflows needs them. */
     if (json_is_array (storages))
         note_storages (agent, storages_list (agent->ctx->storages,
                                              storages));
@@ -176,8 +177,8 @@ static void answer_request (struct command *cmd, json_t *report)
     cmd->request = NULL;
 }
 
-/* The agent does not report a change of a workflow once more if the result of a
- * command has shown it, whatever that was for, also if it was given up.
+/* Learn the workflow in any result, also that of an abandoned command: the
+ * agent does not report that version again.
  */
 static void learn_result (struct agent *agent, struct dws_report *report)
 {
@@ -193,7 +194,8 @@ static void take_result (struct agent *agent, struct dws_report *report)
 
     if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
         job = jobs_find (agent->ctx->jobs, cmd->jobid);
-        /* What is known of no job any more is not to come back as an orphan. */
+        /* Do not learn the workflow of a forgotten job: its record would come
+         * back. */
         if (job || cmd->request)
             learn_result (agent, report);
         if (job && !cmd->is_query)
@@ -286,7 +288,7 @@ static int take_report (struct agent *agent, struct dws_report *report)
     return 0;
 }
 
-/* A malformed one does not take those after it along.
+/* Skip a malformed report and take in those after it.
  */
 static int take_reports (struct agent *agent, json_t *reports)
 {

@@ -38,12 +38,12 @@ static void stamped_cb (struct dws_ctx *ctx, struct job *job,
     if (!job)
         return;
     job->stamping = false;
-    /* The workflow may have gone on meanwhile. */
+    /* The workflow may have advanced meanwhile. */
     if (json_is_true (json_object_get (report, "ok")))
         jobs_changed (job);
 }
 
-/* 'stamp' is taken over. Where it fails nothing is lost but the date.
+/* Takes over 'stamp'. A failure only loses the date.
  */
 static void write_stamp (struct job *job, json_t *stamp)
 {

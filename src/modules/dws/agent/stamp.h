@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Since when a workflow has been in TransientCondition is written down in the
- * workflow, as Kubernetes has no date for it: the clock of tc_timeout goes on
- * after a restart of this module. One that lasts less than a second is not
- * worth it. dws_workflow_inherit() reads it.
+ * Stamps note in a workflow since when it has been in TransientCondition,
+ * because Kubernetes has no date for that and tc_timeout must continue across
+ * restarts of this module. Conditions shorter than a second get no stamp.
+ * dws_workflow_inherit() reads the stamp.
  */
 
 #ifndef DWS_STAMP_H
@@ -18,7 +18,7 @@ void stamps_destroy (struct stamps *stamps);
  */
 void stamps_see_job (struct stamps *stamps, struct job *job);
 
-/* What was sent may not have been carried out.
+/* Stamps under way may not have been written: they may be sent again.
  */
 void stamps_agent_lost (struct stamps *stamps);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What is taken on the rabbits and by whom (facts/space.h), from the Servers
- * objects that the agent reports: of jobs, of persistent storage, and of other
- * clients.
+ * Fills the ledger (facts/space.h) from the Servers objects that the agent
+ * reports: of jobs, of persistent storage and of other clients.
  */
 
 #ifndef DWS_USAGE_H
@@ -13,9 +12,9 @@
 
 #include "base/ctx.h"
 
-/* Take in what a part of a snapshot has of all Servers objects (NULL: none). The parts
- * that have any come first. '*listing' is kept from one to the next, and false before
- * the first of all; there are 'more' parts.
+/* Take in the Servers objects of one part of a snapshot (NULL: none). Parts with
+ * objects come first. The caller keeps '*listing' between parts and sets it to false
+ * before the first; 'more' parts follow.
  */
 void usage_list (struct dws_ctx *ctx, json_t *objects, bool *listing, bool more);
 
@@ -23,8 +22,8 @@ void usage_list (struct dws_ctx *ctx, json_t *objects, bool *listing, bool more)
  */
 void usage_learn (struct dws_ctx *ctx, json_t *servers, bool deleted);
 
-/* All Servers objects and all workflows are known, or all jobs: find out what is
- * whose.
+/* All Servers objects and workflows, or all jobs, are known: find the owners of the
+ * ledger's entries.
  */
 void usage_known (struct dws_ctx *ctx);
 

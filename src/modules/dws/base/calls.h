@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * RPCs of the module that wait for their response. They are remembered, so that
- * they can be dropped when the module is unloaded.
+ * The pending RPCs of the module, listed so that they can be dropped when the
+ * module is unloaded.
  */
 
 #ifndef DWS_CALLS_H
@@ -12,7 +12,7 @@
 
 struct dws_ctx;
 
-/* A call that waits: what its response is about.
+/* A pending call: the subject of its response.
  */
 struct call {
     struct dws_ctx *ctx;
@@ -26,8 +26,8 @@ typedef void (*call_f)(const struct call *call, flux_future_t *f);
 struct calls *calls_create (void);
 void calls_destroy (struct calls *calls);
 
-/* Send a request to the next module of that name, with a payload that is packed as by
- * flux_rpc_pack(), for less: these are for every job. Returns NULL with errno.
+/* Send a request to the nearest service of that name. The payload is packed as by
+ * flux_rpc_pack(), but cheaper, since every job sends some. Returns NULL with errno.
  */
 flux_future_t *calls_rpc (flux_t *h, const char *topic, const char *fmt, ...);
 
@@ -45,7 +45,8 @@ int calls_add_with (struct dws_ctx *ctx,
                     const void *arg,
                     call_f cb);
 
-/* The same for one that is ready with ETIMEDOUT after so many seconds.
+/* The same with a timeout of 'seconds', upon which the call fails with
+ * ETIMEDOUT.
  */
 int calls_add_within (struct dws_ctx *ctx,
                       flux_future_t *f,

@@ -9,12 +9,12 @@
 #include "libutil/errno_safe.h"
 #include "base/commits.h"
 
-/* A commit has at most so many writers: with the largest records the message is
+/* Upper bound on writers of one commit: with the largest records its message is
  * a few MiB.
  */
 #define WRITERS_MAX 32
 
-/* One commit, from its first write to its answer.
+/* A commit, from its first write to its response.
  */
 struct batch {
     struct commits *commits;
@@ -29,8 +29,8 @@ struct batch {
 struct commits {
     flux_t *h;
     flux_watcher_t *timer;
-    struct batch *open;         // what is written to now, or NULL
-    struct batch *sent;         // those without an answer
+    struct batch *open;         // takes the present writes, or NULL
+    struct batch *sent;         // batches without a response
 };
 
 static void batch_destroy (struct batch *batch)

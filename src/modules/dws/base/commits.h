@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Writes to the KVS, many in one commit: all that are made in one turn of the
- * reactor, in which the workflows of many jobs may have moved on.
+ * Batches all KVS writes of one reactor turn, in which the workflows of many
+ * jobs may have advanced, into one commit.
  */
 
 #ifndef DWS_COMMITS_H
@@ -13,8 +13,8 @@ struct commits;
 
 struct commits *commits_create (flux_t *h);
 
-/* What was written is still committed, but no future of commits_wait() is
- * fulfilled any more.
+/* Pending writes are still committed, but futures of commits_wait() are no
+ * longer fulfilled.
  */
 void commits_destroy (struct commits *commits);
 
@@ -22,8 +22,8 @@ void commits_destroy (struct commits *commits);
  */
 flux_kvs_txn_t *commits_txn (struct commits *commits);
 
-/* A new future of the commit of what was written so far. The next write may
- * go to another transaction.
+/* A new future for the commit of all writes so far. The next write may go to
+ * another transaction.
  */
 flux_future_t *commits_wait (struct commits *commits);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the parts of the module share. Each part owns its own struct; the
- * context owns the parts and is made and taken apart in module.c.
+ * The context that the parts of the module share. Each part owns its own
+ * struct; the context owns the parts. module.c creates and destroys it.
  */
 
 #ifndef DWS_CTX_H
@@ -53,57 +53,57 @@ struct worker;
 struct dws_ctx {
     flux_t *h;
     char *instance;             // value of the label on our workflows
-    const struct dws_events *events;    // who hears of what
+    const struct dws_events *events;    // connected by module.c
     flux_msg_handler_t **handlers;
     bool ending;                // the parts are being destroyed
 
     struct commits *commits;    // to the KVS
-    struct calls *calls;        // RPCs that wait for their response
+    struct calls *calls;        // pending RPCs
     struct worker *worker;      // calls that block
-    struct requests *requests;  // of users, that wait for an answer
-    struct timeline *timeline;  // what deadlines are on
+    struct requests *requests;  // pending requests of users
+    struct timeline *timeline;  // of deadlines
 
     struct dws_config *config;
     struct jobs *jobs;
-    struct space *space;        // who holds what on rabbits
-    bool early;                 // there are, or were, jobs with storage and no
-                                //  nodes yet: the scheduler did not give it
+    struct space *space;        // the ledger of rabbits
+    bool early;                 // data-first jobs exist, or did: their storage is
+                                //  in no reservation
     int recalling;              // jobs whose R is being read (act/reservations.h)
-    struct waitlist *waitlist;  // jobs that wait for what others have there
-    struct totals *totals;      // jobs that wait for limits
-    struct storages *storages;  // what Kubernetes says of rabbits
+    struct waitlist *waitlist;  // jobs that wait for storage of others
+    struct totals *totals;      // sums for limits, and jobs that wait for them
+    struct storages *storages;  // Storage objects of rabbits
     struct persistent *persistent;  // file systems that outlive jobs
     struct leases *leases;      // when they expire
-    struct sweeps *sweeps;      // what destroys them then
-    struct sync *sync;          // the way to learn the jobs from nothing
+    struct sweeps *sweeps;      // workflows that destroy them
+    struct sync *sync;          // reads all jobs from the plugin
 
     struct agent *agent;        // the way to Kubernetes
-    struct overdue *overdue;    // asks what a watch does not tell
-    struct stamps *stamps;      // dates of what has none there
+    struct overdue *overdue;    // doubts workflows without progress
+    struct stamps *stamps;      // dates that Kubernetes lacks
 
-    struct scheduler *scheduler;        // what it knows of rabbits
-    struct withheld *withheld;  // what it is told not to give away
-    struct pool *pool;          // the nodes, as it sees them
+    struct scheduler *scheduler;        // sends it the state of rabbits
+    struct withheld *withheld;  // storage that it must not allocate
+    struct pool *pool;          // nodes, as the scheduler sees them
 
-    struct systemstatus *systemstatus;  // what DWS knows of nodes
-    struct suspects *suspects;  // rabbits that may be dead
-    struct health *health;      // what is known of nodes and rabbits
+    struct systemstatus *systemstatus;  // the object by which DWS knows nodes
+    struct suspects *suspects;  // rabbits whose controller is silent
+    struct health *health;      // state of nodes and rabbits
 
-    struct annotate *annotate;  // what users see of their jobs
+    struct annotate *annotate;  // annotations of jobs
     struct queued *queued;      // why jobs have no nodes yet
-    struct losses *losses;      // what was not staged out
-    struct notices *notices;    // what users are to be told of
-    struct tokens *tokens;      // what the shells of jobs ask for
-    struct profiles *profiles;  // requests for those of NNF
+    struct losses *losses;      // data that was not staged out
+    struct notices *notices;    // messages to users
+    struct tokens *tokens;      // requests of job shells
+    struct profiles *profiles;  // requests for NNF's profiles
 
-    struct pace *touches;       // changes of Computes that can be left out
+    struct pace *touches;       // optional changes of Computes
     struct contention *contention;  // jobs whose data keeps others from idle nodes
-    struct drafts *drafts;      // records of jobs that are not written yet
-    struct aborts *aborts;      // of dws.abort, without an answer yet
-    struct expire *expire;      // of persistent file systems
-    struct groups *groups;      // those of users
+    struct drafts *drafts;      // unwritten records of jobs
+    struct aborts *aborts;      // pending requests dws.abort
+    struct expire *expire;      // destroys expired file systems
+    struct groups *groups;      // groups of users
     struct users *users;        // requests for their names
-    struct troubles *troubles;  // what fails, and how often
+    struct troubles *troubles;  // rate-limited log lines
 };
 
 #endif /* !DWS_CTX_H */

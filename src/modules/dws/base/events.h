@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What parts of the module tell parts in later layers, which they do not know:
- * module.c says who hears of what.
+ * Callbacks by which parts of the module notify parts in later layers, whose
+ * headers they must not include. module.c connects them.
  */
 
 #ifndef DWS_EVENTS_H
@@ -13,63 +13,64 @@ struct dws_ctx;
 struct dws_actions;
 struct job;
 
-/* All members have to be set.
+/* No member may be NULL.
  */
 struct dws_events {
-    /* dws_reconcile() has said what to do for a job: do that. */
+    /* dws_reconcile() has decided on actions for a job: execute them. */
     void (*decided)(struct job *job, const struct dws_actions *actions);
 
-    /* What a job's owner is shown of it may have changed. */
+    /* A job has changed, maybe also the text that its owner sees. */
     void (*job_changed)(struct job *job);
 
-    /* Somebody looks at this one job: next at its records in the KVS. */
+    /* A client asks for this one job, and will read its records in the KVS
+     * next. */
     void (*job_asked)(struct job *job);
 
-    /* A job's workflow is not there any more; its record still is. */
+    /* A job's workflow is gone; the job's record still has it. */
     void (*workflow_gone)(struct job *job);
 
-    /* The record of a job is destroyed next. */
+    /* The record of a job is about to be destroyed. */
     void (*job_forgotten)(struct job *job);
 
-    /* The jobtap plugin has told of all jobs. */
+    /* The jobtap plugin has reported all jobs. */
     void (*jobs_listed)(struct dws_ctx *ctx);
 
-    /* An agent has attached and told of all workflows; the agent has gone. */
+    /* An agent has attached and reported all workflows; the agent is gone. */
     void (*agent_ready)(struct dws_ctx *ctx);
     void (*agent_lost)(struct dws_ctx *ctx);
 
-    /* Somebody has set the wall clock: dates may have come. */
+    /* The wall clock was set: leases may be due. */
     void (*clock_set)(struct dws_ctx *ctx);
 
-    /* Kubernetes can be reached, or not any more. */
+    /* The link to Kubernetes is up, or down. */
     void (*link_changed)(struct dws_ctx *ctx);
 
     /* Storage objects have changed. */
     void (*storages_changed)(struct dws_ctx *ctx);
 
-    /* What jobs of before this start hold on rabbits has become known. */
+    /* The claims of jobs from before this start have become known. */
     void (*space_known)(struct dws_ctx *ctx);
 
-    /* What running jobs have been given has been read (act/reservations.h). */
+    /* The reservations of running jobs have been read (act/reservations.h). */
     void (*jobs_recalled)(struct dws_ctx *ctx);
 
-    /* Somebody has taken space on a rabbit, or given it back. */
+    /* Space on a rabbit was taken or freed. */
     void (*space_changed)(struct dws_ctx *ctx);
 
-    /* What is known of persistent file systems, or of when they expire, has changed. */
+    /* Persistent file systems or their leases have changed. */
     void (*leases_changed)(struct dws_ctx *ctx);
 
-    /* A persistent file system has expired, and is destroyed. */
+    /* An expired persistent file system was destroyed. */
     void (*file_system_destroyed)(struct dws_ctx *ctx, const char *name,
                                   int64_t userid);
 
-    /* A scheduler was loaded, which knows of nothing. */
+    /* A scheduler was loaded, and has no state of rabbits yet. */
     void (*scheduler_arrived)(struct dws_ctx *ctx);
 
-    /* It has been told all; or there is none. */
+    /* The scheduler has acknowledged all updates, or none is loaded. */
     void (*scheduler_told)(struct dws_ctx *ctx);
 
-    /* A job is let go next, and its storage stays: Fluxion has to hear of it. */
+    /* A job leaves and its storage stays: Fluxion must set its ssds down first. */
     void (*job_leaves)(struct job *job);
 };
 

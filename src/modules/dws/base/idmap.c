@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See idmap.h: an array in the order of ids. What was taken out leaves a place without
- * a value, until there is no room for more.
+ * See idmap.h: an array sorted by id. A deleted entry stays in place without a value
+ * until the array is full.
  */
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 
 struct entry {
     uint64_t id;
-    void *value;            // NULL: it was taken out
+    void *value;            // NULL: deleted
 };
 
 struct idmap {
     struct entry *entries;
     size_t size;
-    size_t used;            // of these, with or without a value
+    size_t used;            // entries, with or without a value
     size_t count;           // with a value
     idmap_free_f destroy;
 };
@@ -66,7 +66,7 @@ void idmap_clear (struct idmap *map)
     map->used = 0;
 }
 
-/* The place of the lowest id that is not below 'id'.
+/* The index of the lowest id that is not below 'id'.
  */
 static size_t find_place (const struct idmap *map, uint64_t id)
 {
@@ -102,7 +102,8 @@ static void drop_empty (struct idmap *map)
     map->used = to;
 }
 
-/* Half of the places are free after this, or it would be done again too soon.
+/* Make room so that at least half of the array is free, lest the next call
+ * follow too soon.
  */
 static int make_room (struct idmap *map)
 {

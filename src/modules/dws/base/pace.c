@@ -13,7 +13,7 @@ struct pace {
     int under_way_max;
     double pause;
     int under_way;
-    double next;                // none before that time
+    double next;                // earliest time of the next request
 };
 
 bool pace_begin (struct pace *pace, double now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Bounds on requests that can be left out: how many are made in a second, how many wait
- * for their answer at one time, and none for a while after one was refused.
+ * Limits the pace of optional requests: how many per second, how many without an
+ * answer, and a pause after a refusal.
  */
 
 #ifndef DWS_BASE_PACE_H
@@ -20,7 +20,7 @@ void pace_destroy (struct pace *pace);
 bool pace_begin (struct pace *pace, double now);
 void pace_end (struct pace *pace, bool refused, double now);
 
-/* There will be no answers to those that wait for one.
+/* Pending requests will get no answer.
  */
 void pace_reset (struct pace *pace);
 

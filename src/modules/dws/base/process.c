@@ -15,16 +15,16 @@
 #include "base/process.h"
 #include "base/timer.h"
 
-/* So many lines of it are logged.
+/* Upper bound on logged lines of output.
  */
 #define LINES_MAX 32
 
-/* One that was killed is not waited for any longer than this (s): what it has started
- * may have left its process group, and keep its output open.
+/* How long to wait for a killed process (s). Its children may have left the process
+ * group, and keep its output open.
  */
 #define KILLED_GRACE 5.
 
-/* Of a process, as aux data.
+/* Name of the aux data of a subprocess: its struct process.
  */
 #define PROCESS_AUX "dws::process"
 
@@ -32,7 +32,7 @@ struct process {
     flux_t *h;
     char *name;
     flux_subprocess_t *p;
-    flux_watcher_t *timer;      // up: kill it; or all is over
+    flux_watcher_t *timer;      // of the time limit, or of the end
     double limit;
     int lines;
     int status;
@@ -42,7 +42,8 @@ struct process {
     void *arg;
 };
 
-/* It may be destroyed by the callback, which its own callbacks must not do.
+/* Defer the caller's callback to the timer: that may destroy the process, which
+ * callbacks of the subprocess must not do.
  */
 static void process_end (struct process *process, int status)
 {
@@ -120,7 +121,8 @@ static flux_cmd_t *create_cmd (json_t *argv)
     return cmd;
 }
 
-/* By the broker's rexec service. The embedded engine has none: there the module does it.
+/* Execute the command by the broker's rexec service or, in the embedded engine, which
+ * has none, in this process.
  */
 static flux_subprocess_t *execute (flux_t *h, const flux_cmd_t *cmd)
 {

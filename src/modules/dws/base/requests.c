@@ -14,7 +14,7 @@ struct requests {
     struct idmap *senders;      // user id + 1 -> struct sender
 };
 
-/* A user with requests that wait.
+/* A user with pending requests.
  */
 struct sender {
     struct requests *requests;
@@ -60,7 +60,7 @@ static void drop_idle (struct sender *sender)
         idmap_delete (sender->requests->senders, sender->key);
 }
 
-/* A message that counts is destroyed.
+/* A counted message is destroyed.
  */
 static void count_out (void *arg)
 {

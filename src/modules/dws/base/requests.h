@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Bounds on what users can make the module keep: the size of a request, and the
- * number of requests of one user that wait for an answer. Neither holds for the owner
- * of the instance, who is also the sender of what the plugin and the agent ask.
+ * Bounds the memory that users can make the module hold: the size of a request, and the
+ * number of pending requests of one user. The bounds exempt the instance owner, who
+ * also sends the requests of the plugin and the agent.
  */
 
 #ifndef DWS_REQUESTS_H
@@ -12,12 +12,12 @@
 
 #include "libdws/util/error.h"
 
-/* Bytes of a user's request, header and payload. The longest that flux-dws sends for a
- * user names a file system.
+/* Upper bound on a user's request, header and payload (bytes). The longest request of
+ * the clients of flux-dws names a file system.
  */
 #define REQUESTS_BYTES 4096
 
-/* Requests of one user that wait, where a person asks and not the shells of a job.
+/* Upper bound on pending requests of one user, other than those of job shells.
  */
 #define REQUESTS_WAITING 64
 
@@ -29,7 +29,7 @@ int requests_check_size (const flux_msg_t *msg, dws_error_t *error);
 
 struct requests *requests_create (void);
 
-/* Messages that were kept must be gone by then.
+/* All kept messages must be destroyed before this.
  */
 void requests_destroy (struct requests *requests);
 

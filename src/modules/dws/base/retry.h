@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Trying again later, and each time after twice as long.
+ * A timer for retries with exponential backoff.
  */
 
 #ifndef DWS_RETRY_H
@@ -13,7 +13,8 @@ struct retry;
 
 typedef void (*retry_f)(void *arg);
 
-/* 'cb' is called after 'min' seconds at first, and after 'max' at most.
+/* 'min' and 'max' are the first and the largest delay before 'cb' is called
+ * (s).
  */
 struct retry *retry_create (flux_reactor_t *r, double min, double max,
                             retry_f cb, void *arg);
@@ -24,7 +25,7 @@ void retry_destroy (struct retry *retry);
  */
 void retry_later (struct retry *retry);
 
-/* The same after so many seconds; the next delay stays what it is.
+/* The same after 'after' seconds; the next delay stays unchanged.
  */
 void retry_after (struct retry *retry, double after);
 
@@ -32,7 +33,7 @@ void retry_after (struct retry *retry, double after);
  */
 void retry_stop (struct retry *retry);
 
-/* What was tried has worked: the next delay is the shortest again.
+/* The attempt has succeeded: the next delay is 'min' again.
  */
 void retry_reset (struct retry *retry);
 

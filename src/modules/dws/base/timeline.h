@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The line of time that deadlines of jobs are on (libdws/util/timeline.h): it does not
- * jump when somebody sets the clock. What has a stamp of the wall clock, from an eventlog
- * or from Kubernetes, is put on it when it is decoded; what people are told is a stamp of
- * the wall clock again. Dates that were agreed with people, such as when a persistent file
- * system expires, are of the wall clock: flux_reactor_time().
+ * The timeline of job deadlines (libdws/util/timeline.h), which does not jump when an
+ * admin sets the clock. Timestamps from eventlogs and Kubernetes are converted to it
+ * when they are decoded, and back to wall clock time in answers to users. Dates agreed
+ * with users, such as the end of a lease, use the wall clock: flux_reactor_time().
  *
  * Jumps are kept in the KVS (dws.clock), for the next start of this module and for the
  * jobtap plugin.
@@ -20,8 +19,8 @@
 struct timeline *timeline_create (struct dws_ctx *ctx);
 void timeline_destroy (struct timeline *timeline);
 
-/* Now. A jump of the wall clock is noticed here: it is logged, kept, and told by
- * ctx->events.
+/* The present time on the timeline. Detects jumps of the wall clock: logs them, writes
+ * them to the KVS and calls ctx->events->clock_set.
  */
 double timeline_now (struct timeline *timeline);
 
@@ -30,12 +29,12 @@ double timeline_now (struct timeline *timeline);
 double timeline_of (struct timeline *timeline, double stamp);
 double timeline_wall (struct timeline *timeline, double t);
 
-/* For who asks how long ago 't' was, and subtracts it from what his clock says: where it
- * was set that is not what it was at 't'. 0 stays 0.
+/* A stamp for clients that compute the age of 't' by their present wall clock. Differs
+ * from timeline_wall() if the clock was set after 't'. 0 stays 0.
  */
 double timeline_since (struct timeline *timeline, double t);
 
-/* For what is only compared with itself, within this process: the monotonic clock.
+/* The monotonic clock (s), for differences within this process.
  */
 double monotonic_now (void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See timer.h. libev does not allow that a timer that is running is set.
+ * See timer.h. libev forbids setting a running timer.
  */
 
 #include "base/timer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Timers that are set anew again and again.
+ * Timers that are restarted often.
  */
 
 #ifndef DWS_TIMER_H
@@ -8,8 +8,8 @@
 
 #include <flux/core.h>
 
-/* Let a timer run out once, after so many seconds from now, whether it is
- * running or not.
+/* Make a timer expire once, 'after' seconds from now, whether it is running or
+ * not.
  */
 void timer_start (flux_watcher_t *w, double after);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See worker.h. What both threads use is in struct shared. It is freed by the
- * one that leaves last.
+ * See worker.h. Both threads use struct shared; the last one to leave frees it.
  */
 
 #include <dlfcn.h>
@@ -105,7 +104,7 @@ static struct shared *shared_create (void)
 /* The thread
  */
 
-/* Called with the lock held, which is given up while the task runs.
+/* Run a task. The caller holds the lock, which is released during the task.
  */
 static void run_item (struct shared *s, struct item *item)
 {
@@ -117,7 +116,8 @@ static void run_item (struct shared *s, struct item *item)
     pthread_mutex_lock (&s->lock);
     s->running = false;
     queue_push (&s->done, item);
-    /* It can only fail where the reactor is about to be woken anyway. */
+    /* A write can only fail if the counter is full, and the reactor is then
+     * woken anyway. */
     if (write (s->fd, &one, sizeof (one)) < 0)
         return;
 }
@@ -143,7 +143,7 @@ static void *worker_main (void *arg)
     return NULL;
 }
 
-/* Signals are for the broker's own threads.
+/* Block signals in the thread: the broker's own threads handle them.
  */
 static int start_thread (struct worker *w)
 {
@@ -224,7 +224,7 @@ struct worker *worker_create (flux_reactor_t *r)
     return w;
 }
 
-/* A thread that runs on must not lose its code when the module is unloaded.
+/* Keep the module's code mapped for a thread that outlives it.
  */
 static bool keep_loaded (void)
 {

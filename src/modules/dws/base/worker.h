@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * A thread for calls that block, as those of the name service do. Tasks run one
- * after another; their results come back in the reactor.
+ * A thread for blocking calls, such as those of the name service. Tasks run one
+ * after another; results return to the reactor.
  */
 
 #ifndef DWS_WORKER_H
@@ -11,25 +11,24 @@
 
 struct worker;
 
-/* What becomes of one kind of task, which is memory that the worker owns from
+/* Callbacks for one kind of task. The worker owns the task's memory from
  * worker_submit() on.
  */
 struct work {
     /* In the thread: may use nothing but the task. */
     void (*run)(void *task);
 
-    /* In the reactor, when that has returned. 'arg' is that of
-     * worker_submit(). */
+    /* In the reactor, after run(). 'arg' is that of worker_submit(). */
     void (*done)(void *task, void *arg);
 
-    /* In either, last of all, also of a task that was never run. */
+    /* In either, last of all, also for a task that never ran. */
     void (*destroy)(void *task);
 };
 
 struct worker *worker_create (flux_reactor_t *r);
 
-/* No done() is called from now on. A task that runs is not waited for: the thread
- * ends, and destroys it, when run() returns.
+/* Stop calling done(). Does not wait for a running task: the thread destroys the task
+ * and ends when run() returns.
  */
 void worker_destroy (struct worker *w);
 

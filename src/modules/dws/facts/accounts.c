@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See accounts.h. A line is an array: jobs by the ten thousand find their place by
- * halving, in whatever order they come.
+ * See accounts.h. A line is a sorted array: ten thousand jobs may enter in any order,
+ * so places are found by binary search.
  */
 
 #include <errno.h>
@@ -75,7 +75,8 @@ struct account *accounts_user (struct accounts *accounts, uint32_t userid)
     return account;
 }
 
-/* There are far fewer banks than jobs, and a job looks for its own once.
+/* A linear search is enough: banks are far fewer than jobs, and each job
+ * searches once.
  */
 struct account *accounts_bank (struct accounts *accounts, const char *name)
 {
@@ -121,7 +122,7 @@ struct job *account_first (const struct account *account)
     return account && account->waiting > 0 ? account->line[0] : NULL;
 }
 
-/* Where a job is in the line, or has to be.
+/* The index of a job in the line, or where to insert it.
  */
 static size_t find_place (const struct account *account, const struct job *job)
 {
@@ -145,7 +146,7 @@ static bool is_at (const struct account *account, size_t at,
     return at < account->waiting && account->line[at] == job;
 }
 
-/* Without memory it is not in the line: others may pass it.
+/* If memory runs out the job is not in the line, and others may pass it.
  */
 void account_enter (struct account *account, struct job *job)
 {

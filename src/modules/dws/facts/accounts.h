@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What each user and each bank has of rabbit storage, and the line of jobs there that
- * are not let in (totals.h, which alone changes the sums).
+ * Accounts: the rabbit storage of each user and each bank, and the line of jobs that
+ * are not admitted yet. Only totals.c changes the sums.
  */
 
 #ifndef DWS_ACCOUNTS_H
@@ -20,10 +20,10 @@ struct account {
     int64_t bytes;              // of jobs
     size_t jobs;
     int64_t persistent_bytes;
-    int64_t before;             // of both, while they are added up
+    int64_t before;             // of both, during a recount
     size_t persistent;          // file systems
-    struct job **line;          // in the order in which they were submitted
-    size_t waiting;             // so many
+    struct job **line;          // in the order of submission
+    size_t waiting;             // jobs in 'line'
     size_t size;
     struct account *next;
 };
@@ -31,7 +31,8 @@ struct account {
 struct accounts *accounts_create (void);
 void accounts_destroy (struct accounts *accounts);
 
-/* One that is not there is made, and stays for the next job. NULL: no memory.
+/* Find the account of a user or a bank, or create it. Accounts live as long as
+ * 'accounts'. NULL: out of memory.
  */
 struct account *accounts_user (struct accounts *accounts, uint32_t userid);
 struct account *accounts_bank (struct accounts *accounts, const char *name);

@@ -21,15 +21,16 @@
 #define BACKOFF_MIN 0.5
 #define BACKOFF_MAX 60.
 
-/* So many decisions are taken before the reactor looks at messages again, and
- * between two messages when it has many in a row. Both make somebody wait who
- * asks for dws.status; but a report may tell of a dozen jobs.
+/* Upper bounds on reconcile calls: DECISIONS per reactor turn,
+ * DECISIONS_BETWEEN after each message of a burst. Larger values delay
+ * dws.status; smaller ones let a backlog grow, since one report can change a
+ * dozen jobs.
  */
 #define DECISIONS 32
 #define DECISIONS_BETWEEN 16
 
-/* With more jobs than these to decide about, messages have to wait for some of
- * the decisions: each job may hold an object until it is decided on.
+/* Above this many changed jobs, reconcile some before the next message: each
+ * may hold a Workflow object until it is reconciled.
  */
 #define BACKLOG_MAX 64
 
@@ -38,7 +39,7 @@ struct jobs {
     struct idmap *map;          // job id -> struct job
     struct job *head;           // changed jobs, oldest first
     struct job **tail;
-    size_t backlog;             // so many
+    size_t backlog;             // jobs in the list
     struct tally tally;
     int remade;                 // jobs_remade()
     flux_watcher_t *kick;       // runs at the next turn of the reactor
@@ -144,7 +145,7 @@ static bool facts_complete (const struct jobs *jobs)
     return jobs->known[JOBS_OF_FLUX] && jobs->known[JOBS_OF_KUBERNETES];
 }
 
-/* A timer rather than an idle watcher, which would have to wait for messages.
+/* Use a timer: an idle watcher would wait for messages.
  */
 static void kick_jobs (struct jobs *jobs)
 {
@@ -223,7 +224,8 @@ static bool is_over (struct job *job)
         && !underway_any (&job->underway);
 }
 
-/* What is known of another's workflow is nobody's loss.
+/* Forget a workflow that flux-coral2 made for an earlier job with this id. Its
+ * data does not belong to this job, so no loss is recorded.
  */
 static void drop_stray (struct job *job)
 {
@@ -360,7 +362,8 @@ void jobs_look_for (struct jobs *jobs, uint64_t id)
         jobs_changed (job);
 }
 
-/* What stays is told of before whoever knew of it as the job's forgets that.
+/* Call space_changed before workflow_gone, so that parts count storage that
+ * stays as nobody's before they drop the job's claim.
  */
 static void free_space (struct job *job, bool torn_down)
 {
@@ -378,7 +381,7 @@ void jobs_doubt_workflow (struct job *job)
     }
 }
 
-/* A job that goes on gets another.
+/* Count an outdated workflow of a job that goes on, which gets a new one.
  */
 static void note_outdated (struct job *job)
 {
@@ -418,9 +421,8 @@ void jobs_forget_workflow (struct job *job)
     jobs_changed (job);
 }
 
-/* A job may have two workflows in the end, if an agent that is gone made one
- * and then a name became free. The second one has its turn with a later
- * snapshot.
+/* A job may have two workflows, if a lost agent created one and then a name
+ * became free. The second is learned from a later snapshot.
  */
 static bool is_second (const struct job *job, const struct dws_workflow *wf)
 {
@@ -432,7 +434,8 @@ bool job_torn_down (const struct job *job)
     return job->wf && job->wf->state == DWS_STATE_TEARDOWN && job->wf->ready;
 }
 
-/* Its name is for anybody to give; flux-coral2 notes the job in it, too.
+/* The name proves nothing, since anybody may choose it; flux-coral2 also writes
+ * the job id into the object.
  */
 static bool may_be_adopted (const struct dws_workflow *wf)
 {
@@ -448,8 +451,8 @@ static bool is_same (const struct dws_workflow *a, const struct dws_workflow *b)
     return a && b && a->uid && b->uid && !strcmp (a->uid, b->uid);
 }
 
-/* A workflow that an older release has made has nothing but the label to say whose it
- * is. One that was ours stays so when that is changed.
+/* A workflow made by an older release carries only the label of its instance. If
+ * somebody changes the label of a workflow of ours, keep the workflow.
  */
 static void keep_ours (const struct job *job, struct dws_workflow *wf)
 {
@@ -472,13 +475,14 @@ static struct job *job_of (struct jobs *jobs, struct dws_workflow *wf,
         || (!job && (deleted || !(job = add_orphan (jobs, wf->jobid))))
         || is_second (job, wf))
         return NULL;
-    /* Also when a list is older than what the result of a command has shown. */
+    /* Set this even if the list is older than a version seen in a command's
+     * result. */
     job->seen = true;
     jobs->ctx->early |= wf->first;
     return wf->version < job->version ? NULL : job;
 }
 
-/* Kubernetes has stamps of the wall clock.
+/* Convert stamps of Kubernetes, which are wall clock time, to the timeline.
  */
 static void place_times (struct timeline *timeline, struct dws_workflow *wf)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The facts about each job and its workflow, and when to decide anew.
+ * Records with the facts about each job and its workflow, and the queue of jobs
+ * to reconcile.
  *
- * Everything that learns something changes the record and calls
- * jobs_changed(); the decision is taken, once for any number of changes, when
- * the reactor comes round.
+ * Parts that learn facts change the record and call jobs_changed(). The job is
+ * reconciled in the next reactor turn, once for any number of changes.
  */
 
 #ifndef DWS_JOBS_H
@@ -23,7 +23,8 @@
 #include "facts/tally.h"
 #include "facts/underway.h"
 
-/* Is it written down when the file system that a job creates expires? leases.h
+/* Has the promise for the file system that a job creates been written? See
+ * leases.h.
  */
 enum promise {
     PROMISE_NONE,
@@ -37,53 +38,53 @@ struct job {
     struct dws_workflow *wf;            // NULL: there is none
     uint64_t version;                   // newest seen of the workflow
     unsigned int generation;            // workflows that came and went
-    struct underway underway;           // what was asked for
-    char *object;                       // text of the Workflow that 'wf' was
-                                        //  decoded from, where the agent has sent
-                                        //  it, until that is decided on
+    struct underway underway;           // commands and requests without answer
+    char *object;                       // text of the Workflow object from which
+                                        //  'wf' was decoded, if the agent sent
+                                        //  it, until the job is reconciled
     json_t *breakdowns;                 // those read so far
-    json_t *servers;                    // where storage is that is used, or the
-                                        //  job's own, if that comes first
-    json_t *sent;                       // the latter, as it is being written
+    json_t *servers;                    // of the storage that the job uses, or its
+                                        //  own if it is data first
+    json_t *sent;                       // its own, while they are being written
     enum dws_first offering;            // of the resource-update under way
     bool awaits_pool;                   // sched/pool.h
     bool in_the_way;                    // of others, at the last look of
                                         //  act/contention.h
-    int64_t nodes;                      // that it asks for, there; 0: not known
+    int64_t nodes;                      // that the job requests; 0: unknown
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
     char *near;                         // rabbits of what dw_near names
-    char *near_fault;                   // or why there are none
+    char *near_fault;                   // or why the lookup failed
     bool near_asked;
-    double t_alloc;                     // when it was given its nodes, from R
-    double t_down;                      // since when it waits for a rabbit
-                                        //  that is down, or a file system that
-                                        //  is in use (s), 0: it does not
+    double t_alloc;                     // when the job got its nodes, from R
+    double t_down;                      // since when the job waits for a rabbit
+                                        //  that is down or a file system in use
+                                        //  (s), 0: it does not wait
     struct waiter *waiter;              // facts/waitlist.h, or NULL
     struct share *share;                // facts/totals.h, or NULL
-    struct claim claim;                 // what it holds on rabbits
+    struct claim claim;                 // the job's bytes on rabbits
     flux_watcher_t *wake;               // deadlines of the table
-    struct retry *retry;                // of what has failed, or NULL
+    struct retry *retry;                // of failed actions, or NULL
     struct note *note;                  // tell/annotate.h, or NULL
-    char *shortage;                     // why it has no nodes (tell/queued.h), or NULL
+    char *shortage;                     // why no nodes yet (tell/queued.h), or NULL
     struct draft *draft;                // act/drafts.h, or NULL
     struct late *late;                  // act/late.h, or NULL
     struct job *look_next;              // in a list of annotate.c
-    struct job **look_at;               // what points to it there, or NULL
+    struct job **look_at;               // the pointer to this job there, or NULL
     struct explanation *explanation;    // tell/explain.h, or NULL
     struct job *next;                   // in the list of changed jobs
     struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
     uint64_t still_version;             // 'version' at the last look of
-    int still;                          //  agent/overdue.h, and how many looks
-                                        //  it has been that
-    int missing;                        // writes of Servers or Computes that were
-                                        //  answered 404, in a row
+    int still;                          //  agent/overdue.h, and for how many
+                                        //  looks it has not changed
+    int missing;                        // consecutive writes of Servers or
+                                        //  Computes answered 404
     enum promise promised;
     bool waited;                        // tell/annotate.h
     bool stamping;                      // agent/stamp.h
     bool losing;                        // the loss being reported is for good
-    bool daemons_saved;                 // the prolog will find them
+    bool daemons_saved;                 // the record of daemons is written
     bool changed;
     bool listed;                        // in the latest answer to dws.sync
     bool seen;                          // its workflow is in the snapshot
@@ -105,8 +106,8 @@ struct job *jobs_next (struct jobs *jobs, uint64_t after);
  */
 const struct tally *jobs_tally (const struct jobs *jobs);
 
-/* So many workflows were made anew for jobs that go on, as NNF had failed them for
- * Servers that it had not seen yet.
+/* The number of outdated workflows that were replaced while their jobs went on: NNF had
+ * failed them because of a stale copy of Servers.
  */
 int jobs_remade (const struct jobs *jobs);
 
@@ -118,21 +119,20 @@ void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
  */
 struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
 
-/* Have the workflow of a job that is not known looked for: it gets a record in phase
- * gone, which is destroyed if there is none.
+/* Search for the workflow of an unknown job. The job gets a record in phase gone, which
+ * is destroyed if the workflow does not exist.
  */
 void jobs_look_for (struct jobs *jobs, uint64_t id);
 
-/* Note a workflow, if it is ours and not older than what is known. Takes over 'wf'.
- * 'text' is all of its object, where it is at hand (dws_report_text()): it may be
- * saved.
- * With 'deleted' set a watch has it as gone: jobs_doubt_workflow(). A workflow
- * whose job is not known gets a record in phase gone.
+/* Note a workflow, if it is ours and not older than the version known. Takes over 'wf'.
+ * 'text' is the whole object, where available (dws_report_text()), for the record in
+ * the KVS. With 'deleted' set a watch reports it as deleted: see jobs_doubt_workflow().
+ * For a workflow without a job a record in phase gone is created.
  */
 void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
                           const char *text, bool deleted);
 
-/* Have the storage controllers given back all but persistent storage?
+/* Have the storage controllers freed all but persistent storage?
  */
 bool job_torn_down (const struct job *job);
 
@@ -141,13 +141,14 @@ bool job_torn_down (const struct job *job);
  */
 void jobs_forget_workflow (struct job *job);
 
-/* A watch or a list has the workflow as gone, or it does not move (agent/overdue.h). It
- * may have lost the label that these select by, the list may be older than the workflow,
- * or the watch deaf: it is read by its name (act/look.c) before anything else is done.
+/* A watch or a list reports the workflow as deleted, or the workflow makes no progress
+ * (agent/overdue.h). Watches and lists can be wrong: the workflow may have lost its
+ * label, the list may be older than the workflow, the watch may be dead. No other
+ * action runs until the workflow was read by its name (act/look.c).
  */
 void jobs_doubt_workflow (struct job *job);
 
-/* Decide about this job soon. Does nothing while the facts are incomplete.
+/* Reconcile this job soon, once the facts are complete.
  */
 void jobs_changed (struct job *job);
 
@@ -155,8 +156,8 @@ void jobs_changed (struct job *job);
  */
 void jobs_changed_all (struct jobs *jobs);
 
-/* All facts of one kind have become known: decide about all jobs, if those of
- * the other kind are, too.
+/* The facts from one source are complete: reconcile all jobs if those from the
+ * other are, too.
  */
 enum jobs_source {
     JOBS_OF_FLUX,               // the jobs
@@ -166,24 +167,24 @@ enum jobs_source {
 
 void jobs_all_known (struct jobs *jobs, enum jobs_source source);
 
-/* Decide about some now, if there is a lot to decide about. To be called
- * between messages: the reactor may have many in a row.
+/* Reconcile some jobs now, if many have changed. Call this between messages,
+ * since the reactor may handle many in a row.
  */
 void jobs_keep_up (struct jobs *jobs);
 
-/* Decide about this job again in so many seconds, if nothing changes before.
- * For actions that are carried out in several steps.
+/* Reconcile this job again after 'after' seconds, if it does not change before.
+ * For actions of several steps.
  */
 void jobs_wake (struct job *job, double after);
 
-/* Note the beginning and the end of something that was asked for by an
- * action of this kind. A failure is tried again later, with growing delay.
+/* Note that a command or request of this kind of action was sent, or answered.
+ * A failed action is retried with growing delay.
  */
 void job_begin (struct job *job, enum dws_action_kind kind, enum way way);
 void job_end (struct job *job, enum dws_action_kind kind, enum way way,
               bool ok);
 
-/* Kubernetes can be reached again: what has failed is tried again now.
+/* Kubernetes can be reached again: retry failed actions now.
  */
 void jobs_hasten (struct jobs *jobs);
 
@@ -192,8 +193,8 @@ void jobs_hasten (struct jobs *jobs);
  */
 void job_set_trouble (struct job *job, const char *text);
 
-/* The results of commands to the agent will not come any more, and what was
- * known of workflows may not be so any more.
+/* The agent is gone: pending commands get no result, and workflows may change
+ * unseen.
  */
 void jobs_agent_lost (struct jobs *jobs);
 

@@ -21,13 +21,13 @@
 #include "facts/persistent.h"
 #include "facts/sweeps.h"
 
-/* What is kept for longer (s) is kept for ever.
+/* A longer lifetime (s) counts as unlimited.
  */
 #define LONGEST 1E10
 
-/* Keep the entry of a file system that is not listed for so long (s): watches do not
- * keep each other's time, so a job may be gone before its file system is told of, and
- * a list of an older backup, or of a server that lags, lacks one that exists.
+/* Keep the entry of an unlisted file system for this time (s). Watches are not
+ * synchronized, so a job may end before its file system is reported; a list from an
+ * older backup or a lagging server lacks file systems that exist.
  */
 #define GONE_GRACE 600.
 
@@ -126,8 +126,8 @@ static int copy_created (unsigned command, const char *name, void *arg)
     return 1;
 }
 
-/* A promise to another job that is still to make the file system. One of the two is
- * refused, and it is not known yet which.
+/* Does the entry promise the file system to another job that may still create it? One
+ * of the two jobs will be refused; keep the entry until it is known which.
  */
 static bool is_anothers (const struct job *job, json_t *entry)
 {
@@ -140,8 +140,9 @@ static bool is_anothers (const struct job *job, json_t *entry)
         && other->facts->phase < DWS_PHASE_EPILOG && !other->facts->exception;
 }
 
-/* How long the file system that the job makes is kept; 0: for ever. What is refused as
- * too long has not come here, unless the configuration has changed.
+/* The lifetime (s) of the file system that the job creates; 0: unlimited. Submission
+ * rejects lifetimes above the maximum; cut them here in case the configuration was
+ * changed since.
  */
 static double granted_lifetime (const struct job *job)
 {
@@ -192,7 +193,7 @@ bool leases_promise (struct job *job)
     return false;
 }
 
-/* What is known of a file system
+/* Entries and file systems
  */
 
 static bool is_bound (json_t *entry, json_t *description)
@@ -262,9 +263,9 @@ static void read_lease (struct leases *leases, const char *name,
 /* Settle
  */
 
-/* There is no such file system: it is destroyed or not listed for now, or the job that
- * was to make it is gone and has failed, or it was not told of yet. Returns true if the
- * entry is changed, or is to go ('*drop').
+/* Settle the entry of a file system that is not listed: destroyed, missing from this
+ * list, not reported yet, or never created because its job failed. Returns true if the
+ * entry was changed or is to be removed ('*drop').
  */
 static bool settle_gone (struct leases *leases, json_t *entry, double now,
                          bool *drop)
@@ -282,8 +283,8 @@ static bool settle_gone (struct leases *leases, json_t *entry, double now,
     return *drop;
 }
 
-/* The file system that was promised is there. It is another if it was made when the job
- * had gone.
+/* Bind the promise to the file system of that name. A file system created after the
+ * promised job ended is a different one.
  */
 static bool bind_entry (struct timeline *timeline, json_t *entry,
                         json_t *description, bool *drop)
@@ -310,7 +311,8 @@ static bool bind_entry (struct timeline *timeline, json_t *entry,
     return true;
 }
 
-/* An entry that has a uid says nothing of another file system of that name.
+/* Settle an entry with a uid. A file system of that name with another uid has
+ * no lease.
  */
 static bool settle_bound (struct leases *leases, json_t *entry,
                           json_t *description, double now, bool *drop)
@@ -321,7 +323,8 @@ static bool settle_bound (struct leases *leases, json_t *entry,
     return json_object_del (entry, "gone") == 0 || *drop;
 }
 
-/* The same of any entry.
+/* Settle any entry. Returns true if it was changed or is to be removed
+ * ('*drop').
  */
 static bool settle_entry (struct leases *leases, const char *name, json_t *entry,
                           double now, bool *drop)
@@ -355,7 +358,7 @@ static void settle_ledger (struct leases *leases, double now)
         write_ledger (leases, 0);
 }
 
-/* Workflows of file systems that are not in the ledger, such as one that is gone.
+/* Collects workflows of file systems without an entry, such as destroyed ones.
  */
 struct others {
     struct leases *leases;
@@ -440,7 +443,7 @@ static int check_named (unsigned command, const char *name, void *arg)
 
     if (!o || command == DWS_COMMAND_DESTROY_PERSISTENT)
         return 0;
-    /* One of another user, which NNF refuses to the job: its end is not told. */
+    /* Do not reveal when a file system of another user expires. */
     (void)json_unpack (o, "{s:I s?b}", "userid", &owner, "shared", &shared);
     if (!shared && !persistent_may_know (check->job, owner))
         return 0;
@@ -483,7 +486,7 @@ flux_future_t *leases_set (struct dws_ctx *ctx, const char *name, double expires
         dws_error (error, EINVAL, "that time is over");
         return NULL;
     }
-    /* A second more, for the time that the request has taken. */
+    /* Allow one second, for the time that the request has taken. */
     if (expires > now + LONGEST) {
         dws_error (error, EINVAL, "that is never");
         return NULL;

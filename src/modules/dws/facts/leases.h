@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * When persistent file systems expire. Kubernetes has no place for that where we may
- * write: it is in the KVS. An entry begins as a promise, made before there is a
- * workflow that creates the file system; when the file system is there, it is bound to
- * the uid of that, so that it says nothing of another of the same name.
+ * Leases: when persistent file systems expire. Kubernetes offers no place that the
+ * module may write, so leases are in the KVS. An entry begins as a promise, written
+ * before the workflow that creates the file system. Once the file system exists, the
+ * entry is bound to its uid and does not hold for a later one of the same name.
  */
 
 #ifndef DWS_LEASES_H
@@ -17,7 +17,7 @@
 #include "libdws/tell/persistent.h"
 #include "facts/jobs.h"
 
-/* So long before a file system expires its owner is told (s).
+/* How long before a file system expires its owner gets a notice (s).
  */
 #define LEASE_NOTICE (72. * 3600.)
 
@@ -28,32 +28,33 @@ struct leases;
 struct leases *leases_create (struct dws_ctx *ctx);
 void leases_destroy (struct leases *leases);
 
-/* A job is going to create a file system: write down how long that is to be kept.
- * Returns true when there is nothing to wait for; otherwise the job is decided about
- * anew when it is written.
+/* Write a promise with the lifetime of the file system that the job will create.
+ * Returns true if the promise is written or not needed; otherwise the job is reconciled
+ * again after the commit.
  */
 bool leases_promise (struct job *job);
 
-/* One file system, or one workflow for which there is none.
+/* The lease of a file system, or of a workflow whose file system is gone.
  */
 struct lease_of {
     struct dws_lease lease;
     char name[DWS_PERSISTENT_NAME_SIZE];        // of the file system
-    char workflow[DWS_NAME_SIZE];               // that destroys it, or would
+    char workflow[DWS_NAME_SIZE];               // that destroys it, now or later
     json_int_t userid;                          // -1: not known
 };
 
-/* Bind promises, forget what is not there any more (all jobs and file systems must be
- * known), and return the rest, or NULL with errno; it is to be freed. Whether jobs want
- * a file system is found out for those whose time is over, and no others.
+/* Bind promises, drop entries of vanished file systems (all jobs and file systems must
+ * be known), and return the other leases, which the caller frees, or NULL with errno.
+ * 'wanted' is computed only for leases that are due or have a workflow.
  */
 struct lease_of *leases_settle (struct dws_ctx *ctx, double now, size_t *count);
 
-/* That it is going to expire was said.
+/* Note that the owner got the notice before expiry.
  */
 void leases_told (struct dws_ctx *ctx, const char *name);
 
-/* May a job name these file systems? Fails with EINVAL and a text for the user.
+/* May the job use the file systems that it names, or do they expire? Fails with
+ * EINVAL and a text for the user.
  */
 int leases_check (struct job *job, dws_error_t *error);
 

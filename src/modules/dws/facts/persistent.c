@@ -51,7 +51,7 @@ void persistent_destroy (struct persistent *p)
     }
 }
 
-/* The owner of a file system, for the worker.
+/* The task of the worker: find the name of an owner.
  */
 struct owner {
     uid_t uid;
@@ -82,7 +82,7 @@ static void owner_done (void *task, void *arg)
     const char *key;
     json_t *o;
 
-    if (owner->failed)          // ask again when there is news of it
+    if (owner->failed)          // look up again when the file system changes
         json_object_del (p->users, owner->number);
     if (!*owner->name)
         return;
@@ -115,7 +115,7 @@ static void look_up (struct persistent *p, uid_t uid, const char *number)
         json_object_del (p->users, number);
 }
 
-/* The name of its owner, or for now the number.
+/* The owner's name, or the user id until the worker has found the name.
  */
 static json_t *find_user (struct persistent *p, json_t *description)
 {
@@ -314,10 +314,10 @@ int persistent_each_named (const struct job *job,
     return rc;
 }
 
-/* Another job that is making a file system.
+/* Search for another job that is creating a file system.
  */
 struct rival {
-    const struct job *job;      // that wants to make it, too
+    const struct job *job;      // the other job that wants to create it
     const char *name;
     const struct job *found;
 };
@@ -330,7 +330,7 @@ static int is_created (unsigned command, const char *name, void *arg)
         && !strcmp (rival->name, name);
 }
 
-/* The instance is made in Proposal.
+/* NNF creates the storage instance in Proposal.
  */
 static void find_rival (struct job *job, void *arg)
 {
@@ -345,7 +345,7 @@ static void find_rival (struct job *job, void *arg)
         rival->found = job;
 }
 
-/* What is asked of the file systems that a job names.
+/* Arguments of the checks on the file systems that a job names.
  */
 struct question {
     const struct persistent *p;
@@ -354,8 +354,8 @@ struct question {
 };
 
 /* DWS changes nothing about a file system that exists: a workflow with another
- * directive for it would stay in Proposal. Whose it is NNF compares first, and says.
- * With what it was made is for its owner to know.
+ * directive for it would stay in Proposal. NNF compares the owner first and reports a
+ * mismatch. Only the owner may learn the directive that made the file system.
  */
 static int check_existing (const struct question *q, const char *name, json_t *o)
 {
@@ -381,7 +381,8 @@ static int check_existing (const struct question *q, const char *name, json_t *o
     return rc;
 }
 
-/* Of two workflows that make the same file system at once, NNF lets one hang.
+/* If two workflows create the same file system at once, NNF leaves one hanging:
+ * reject the second job.
  */
 static int check_create (const struct question *q, const char *name)
 {
@@ -402,8 +403,8 @@ static int check_create (const struct question *q, const char *name)
                       job_label (rival.found, label));
 }
 
-/* The controllers would take a file system that does not exist for destroyed,
- * and that of another user would keep the workflow in Teardown for ever.
+/* The controllers would report a missing file system as destroyed, and one of
+ * another user would keep the workflow in Teardown for ever.
  */
 static int check_destroy (const struct question *q, const char *name)
 {
@@ -466,13 +467,13 @@ int persistent_check (const struct persistent *p,
     return persistent_each_named (job, check_named, &q);
 }
 
-/* Those that use a file system, but for one job.
+/* The users of a file system other than the job that is to destroy it.
  */
 struct others {
     struct question question;
     char names[256];
     size_t count;
-    bool ending;                // of all of them
+    bool ending;                // all of them are ending
 };
 
 static void add_other (struct others *others, const char *name)

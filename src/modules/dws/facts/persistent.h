@@ -31,8 +31,8 @@ json_t *persistent_status (const struct persistent *p,
                            const struct space *space,
                            json_int_t userid);
 
-/* Call visit for each of which it is known what it takes, and that is no job's (any
- * more): its owner, -1 if that is not known, its name, and the bytes by rabbit.
+/* Call visit for each file system that belongs to no job (any more) and whose bytes are
+ * known: with its owner, -1 if unknown, its name and the bytes by rabbit.
  */
 typedef void (*persistent_f)(json_int_t userid, const char *name,
                              json_t *by_rabbit, void *arg);
@@ -41,9 +41,9 @@ void persistent_each (const struct persistent *p,
                       const struct space *space,
                       persistent_f visit, void *arg);
 
-/* What the file system 'name' takes, {RABBIT: BYTES}, a new reference: nothing while
- * it is being made. Fails with ENOENT (there is none), EPERM ('userid' may not use
- * it) or ENOMEM.
+/* The bytes taken by the file system 'name', {RABBIT: BYTES}, a new reference: an empty
+ * object while it is being created. Fails with ENOENT (there is none), EPERM ('userid'
+ * may not use it) or ENOMEM.
  */
 json_t *persistent_rabbits (const struct persistent *p,
                             const struct space *space,
@@ -63,8 +63,8 @@ typedef int (*persistent_named_f)(unsigned command, const char *name, void *arg)
 int persistent_each_named (const struct job *job,
                            persistent_named_f visit, void *arg);
 
-/* May the user of a job be told more of what belongs to user 'owner' than that it
- * is there? That is for the owner of it and of the instance.
+/* May the user of a job see more of a file system of 'owner' than that it exists? Only
+ * the owner of the file system and the instance owner may.
  */
 bool persistent_may_know (const struct job *job, json_int_t owner);
 
@@ -89,10 +89,10 @@ int persistent_check (const struct persistent *p,
 bool persistent_unlisted (const struct persistent *p, const struct job *job,
                           char name[DWS_PERSISTENT_NAME_SIZE]);
 
-/* Is a file system that the job, which is about to start, is to destroy used by
- * others? NNF would fail its Teardown, when the job has its result. Fails with
- * EBUSY and a text for the user; '*ending' is then true if all that use it are
- * jobs of this instance that have come to their end.
+/* Are the file systems that the job is to destroy unused? Checked before the
+ * job starts, since NNF would otherwise fail its Teardown, after the job's
+ * result. Fails with EBUSY and a text for the user; '*ending' is then true if
+ * all users are jobs of this instance that are ending.
  */
 int persistent_unused (const struct persistent *p,
                        const struct job *job,

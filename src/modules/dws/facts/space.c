@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See space.h. What a Servers object takes is counted once, in 'used'; as long
- * as a job has it also in the job's claim, else in 'outside'.
+ * See space.h. The bytes of each Servers object are in 'used', and in addition
+ * either in the claim of the job that has it or in 'outside'.
  */
 
 #include <errno.h>
@@ -135,7 +135,7 @@ static void leave_group (struct holding *holding)
     holding->group = NULL;
 }
 
-/* To be called when 'claim', 'released' or 'settled' has changed.
+/* Call this when 'claim', 'released' or 'settled' has changed.
  */
 static void regroup (struct space *space, struct holding *holding)
 {
@@ -196,7 +196,7 @@ static struct holding *add_holding (struct space *space, const char *key)
     return holding;
 }
 
-/* Without memory those that wait are not told, and try again with the next change.
+/* If memory runs out, waiting jobs are not woken before the next change.
  */
 static void note_freed (struct space *space, const struct holding *holding)
 {
@@ -225,7 +225,7 @@ static void remove_holding (struct space *space, struct holding *holding)
     holding_destroy (holding);
 }
 
-/* Take in what a Servers object, or the patch of one, takes and keeps.
+/* Note the bytes and keys of a Servers object, or of a patch for one.
  */
 static int set_taken (struct space *space, struct holding *holding,
                       json_t *servers)
@@ -354,7 +354,7 @@ static int copy_label (json_t *labels, const char *label, char **copy)
     return (*copy = strdup (s)) ? 0 : -1;
 }
 
-/* Has it been written who gets how much?
+/* Does the object have its allocation sets yet?
  */
 static bool is_filled (json_t *servers)
 {
@@ -391,7 +391,7 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
         || copy_label (labels, DWS_LABEL_PERSISTENT,
                        &holding->persistent) < 0)
         return -1;
-    /* What was asked for counts before it can be seen. */
+    /* Count the layout of the claim until the object has its allocation sets. */
     if (!is_filled (servers) && holding->claim)
         return 0;
     return set_taken (space, holding, servers);

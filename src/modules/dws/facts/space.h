@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Who holds what on the rabbits: a ledger of all Servers objects, as maps
- * {RABBIT: BYTES} that count as NNF does (libdws/storage/drives.h), and what they
- * keep from others there (libdws/storage/colocation.h). No other part writes them.
+ * The ledger of space taken on rabbits: an entry for each Servers object, with a map
+ * {RABBIT: BYTES} that counts as NNF does (libdws/storage/drives.h), and its exclusive
+ * keys (libdws/storage/colocation.h). No other part writes entries.
  *
- * An entry begins when storage is laid out for a job, or a Servers object is
- * seen that takes space, whoever has made it. It ends with the object, or as
- * soon as all has been given back. While a job lives the storage that it has
- * made is the job's; persistent storage is nobody's when its job is over, as is
- * what other clients have. All of it can be found again in the objects, so that
- * it is the same after a restart.
+ * An entry begins when storage is laid out for a job, or with a Servers object of any
+ * client that takes space. The entry ends with the object, or once all its space is
+ * free. Storage belongs to the job that created it until that job ends; after that
+ * persistent storage belongs to no job, nor does storage of other clients. After a
+ * restart the ledger is rebuilt from the objects.
  */
 
 #ifndef DWS_SPACE_H
@@ -24,22 +23,22 @@
 struct space;
 struct holding;
 
-/* What one job holds on rabbits. Part of struct job.
+/* The bytes of rabbits that one job holds. Part of struct job.
  */
 struct claim {
     uint64_t id;                // of the job
-    json_t *bytes;              // by rabbit; NULL: nothing is known of
-    char *rabbits;              // space_rabbits(), if somebody has asked
-    struct holding *holdings;   // what these are from
-    bool held;                  // the scheduler is told (space_hold())
+    json_t *bytes;              // by rabbit; NULL: unknown
+    char *rabbits;              // cache of space_rabbits(), or NULL
+    struct holding *holdings;   // the entries that make up 'bytes'
+    bool held;                  // withheld from others (space_hold())
     unsigned int leaving;       // sched/withheld.h: its job is let go next, 0: not yet
-    bool kept;                  // withheld_kept(), when that was counted last
+    bool kept;                  // withheld_kept() at the last count
 };
 
 struct space *space_create (void);
 void space_destroy (struct space *space);
 
-/* All that is taken, and what of it no job has: borrowed.
+/* The sum of all entries, and of those that belong to no job: borrowed.
  */
 json_t *space_used (const struct space *space);
 json_t *space_outside (const struct space *space);
@@ -48,56 +47,55 @@ json_t *space_outside (const struct space *space);
  */
 const char *space_rabbits (struct claim *claim);
 
-/* Who keeps what from others on any of 'rabbits', an object with their names: a new
- * array of {"servers": {"name", "namespace"}, "jobid", "workflow", "persistent",
- * "released", "rabbits": {RABBIT: {KEY: true}}}. The job is the one that has it, 0 if
- * none has; of the two names those are there that the Servers object has; it is
- * released if the job that had it has given it up. Returns NULL with errno ENOMEM.
+/* The exclusive keys on any of 'rabbits', an object with their names: a new array of
+ * {"servers": {"name", "namespace"}, "jobid", "workflow", "persistent", "released",
+ * "rabbits": {RABBIT: {KEY: true}}}. 'jobid' is 0 if the storage belongs to no job;
+ * 'workflow' and 'persistent' are there if the Servers object names them; 'released' is
+ * set if its job has given the storage up. Returns NULL with errno ENOMEM.
  */
 json_t *space_keys (const struct space *space, json_t *rabbits);
 
-/* Does a job have storage that it keeps others from?
+/* Does the job hold exclusive keys?
  */
 bool space_has_keys (const struct space *space, const struct claim *claim);
 
-/* The rabbits where somebody has kept less from others since this was called: an
- * object with their names, a new reference, or NULL if there are none.
+/* The rabbits on which exclusive keys were freed since the last call: an object with
+ * their names, a new reference, or NULL if there are none.
  */
 json_t *space_freed (struct space *space);
 
-/* What persistent storage takes, or that alone which no job has (any more): a new
- * object {NAME: {RABBIT: BYTES}}, without those of which nothing is known. NULL: no
- * memory.
+/* The bytes of persistent storage, or ('outside') only of that which belongs to no job:
+ * a new object {NAME: {RABBIT: BYTES}}, without storage whose bytes are unknown. NULL:
+ * out of memory.
  */
 json_t *space_persistent (const struct space *space, bool outside);
 
-/* The job takes what a layout says, as dws_allocation_sets() makes it, in the
- * place of what its Servers objects took before. Fails with ENOMEM. Without
- * memory the sum may stay too low, which does no harm: the storage controllers
- * refuse what does not fit.
+/* Set the claim to the bytes of a layout by dws_allocation_sets(), in place of
+ * those of its Servers objects. Fails with ENOMEM. The sum may then stay too
+ * low, which is harmless: the storage controllers refuse storage that does not
+ * fit.
  */
 int space_claim (struct space *space, struct claim *claim, json_t *layout);
 
-/* The job holds nothing on any rabbit (any more). With 'torn_down' all but
- * persistent storage has been given back, else that lasts as long as the
- * objects.
+/* Empty the claim. With 'torn_down' all but persistent storage is free;
+ * otherwise all of it stays in the ledger as long as the objects.
  */
 void space_free (struct space *space, struct claim *claim, bool torn_down);
 
-/* Take in a change of a Servers object, or a part of all of them. After the last part
- * there are no others than those in the parts. Fails with ENOMEM.
+/* Take in a change of a Servers object, or a part of a list of all. After the last
+ * part, objects missing from the list count as deleted. Fails with ENOMEM.
  */
 int space_learn (struct space *space, json_t *servers, bool deleted);
 int space_list (struct space *space, json_t *objects, bool first, bool last);
 
-/* Find out whose the entries are that no job has, by the names of workflow and
- * persistent storage: one of them is NULL, or both. Those that were found to be
- * nobody's are asked for only 'again'.
+/* Find the owners of entries without a job. 'owner' gets the names of workflow
+ * and persistent storage, of which at least one is NULL. Entries settled as
+ * SPACE_OF_NOBODY are passed to 'owner' only with 'again'.
  */
 enum space_owner {
     SPACE_OF_NOBODY,
     SPACE_OF_JOB,               // 'claim' has been set
-    SPACE_GIVEN_BACK,           // it takes nothing
+    SPACE_GIVEN_BACK,           // the entry takes no space
 };
 
 typedef enum space_owner (*space_owner_f)(void *arg,
@@ -108,29 +106,29 @@ typedef enum space_owner (*space_owner_f)(void *arg,
 void space_settle (struct space *space, bool again, space_owner_f owner,
                    void *arg);
 
-/* Before the claims of jobs from before this start of the module have become
- * known, the sum is too low.
+/* False after the start of the module until the claims of earlier jobs are
+ * known: the sum is too low before.
  */
 bool space_known (const struct space *space);
 void space_set_known (struct space *space);
 
-/* Claims that the scheduler must not give away, though it may think them free:
- * {JOBID: {RABBIT: BYTES}}, borrowed.
+/* Held claims, which the scheduler must not allocate though they may look free
+ * to it: {JOBID: {RABBIT: BYTES}}, borrowed.
  */
 json_t *space_held (const struct space *space);
 
-/* Add a claim to those that are held, or take it out. Adding fails with ENOMEM.
+/* Hold a claim, or end that. Holding fails with ENOMEM.
  */
 int space_hold (struct space *space, uint64_t jobid, struct claim *claim);
 void space_let_go (struct space *space, uint64_t jobid, struct claim *claim);
 
-/* The same for what no job has, which goes by the id SPACE_NOBODY. Returns false
- * if that is as it was.
+/* Hold the storage that belongs to no job, by the id SPACE_NOBODY. Returns false if it
+ * is unchanged.
  */
 #define SPACE_NOBODY "0"
 bool space_hold_outside (struct space *space);
 
-/* The scheduler could not be told of a claim: that has to be done again.
+/* The scheduler did not get a held claim: report it again.
  */
 void space_hold_failed (struct claim *claim);
 

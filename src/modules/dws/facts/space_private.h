@@ -12,33 +12,34 @@
  */
 struct holding {
     char *key;                  // namespace/name
-    char *workflow;             // that it goes with, NULL: persistent storage
-    char *persistent;           // whose it is, NULL: of a workflow
+    char *workflow;             // its workflow, NULL: persistent storage
+    char *persistent;           // its name, NULL: storage of a workflow
     json_t *bytes;              // by rabbit
     json_t *keys;               // {RABBIT: {KEY: true}}
-    struct claim *claim;        // of the job that has it, NULL: of none
-    bool seen;                  // Kubernetes has it
-    bool released;              // the job has given it up: it is nobody's
-    bool settled;               // it was found to be nobody's
-    bool listed;                // it is in the latest list
+    struct claim *claim;        // of its job, NULL: none
+    bool seen;                  // the object exists in Kubernetes
+    bool released;              // given up by its job: belongs to no job
+    bool settled;               // settled as SPACE_OF_NOBODY
+    bool listed;                // in the latest list of objects
     struct holding *next;
     struct holding *prev;
-    struct holding **group;     // of its claim, or one of those below
+    struct holding **group;     // its list: of the claim, or of struct space
     struct holding *group_next;
     struct holding *group_prev;
 };
 
-/* There may be ten thousand holdings, and a change is about one of them or one job's:
- * they are also in a list for each claim, and of those that no job has in one of two.
+/* A ledger can have ten thousand holdings, and a change concerns one of them or those
+ * of one job. To find these without a walk over all, each holding is also in the list
+ * of its claim, in 'unsettled' or in 'others'.
  */
 struct space {
     json_t *used;               // the sum of all
-    json_t *outside;            // the sum of what no job has
-    json_t *held;               // job id -> what the claim is
+    json_t *outside;            // the sum of entries without a job
+    json_t *held;               // job id -> bytes of the claim
     json_t *freed;              // space_freed()
     void *tree;                 // of holdings, by key
     struct holding *list;
-    struct holding *unsettled;  // nobody's yet, to be asked for
+    struct holding *unsettled;  // entries without a job, not settled yet
     struct holding *others;
     bool known;
 };

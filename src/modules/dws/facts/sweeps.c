@@ -163,8 +163,8 @@ static bool has_done (json_t *wf)
     return is_torn_down (wf) && is_ready (wf);
 }
 
-/* It has done its work. If it was deleted after that when it was first seen, the module
- * before this has seen it, too, and has told of it.
+/* Report a file system as destroyed when its workflow completes. A workflow that is
+ * already being deleted when first seen was reported by the previous module.
  */
 static void note_end (struct sweeps *sweeps, json_t *before, json_t *wf)
 {

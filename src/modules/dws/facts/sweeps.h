@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The workflows that were made to destroy persistent file systems that have expired.
- * They belong to no job, and are all that there is to know about what is under way.
+ * Sweeps: the workflows that destroy expired persistent file systems. Sweeps belong to
+ * no job. Destruction has no other record, so a restart resumes from them.
  */
 
 #ifndef DWS_SWEEPS_H
@@ -19,26 +19,26 @@ struct sweeps;
 struct sweeps *sweeps_create (struct dws_ctx *ctx);
 void sweeps_destroy (struct sweeps *sweeps);
 
-/* The name of that for the file system with this uid.
+/* The name of the sweep for the file system with this uid.
  */
 const char *sweeps_name (const char *uid, char buf[DWS_NAME_SIZE]);
 
-/* Note what the agent reports of a workflow. Returns false if it is of another kind, or none at all.
+/* Note a Workflow object from the agent. Returns false if it is not a sweep.
  */
 bool sweeps_learn (struct sweeps *sweeps, json_t *o, bool deleted);
 
-/* All workflows are about to be listed; they have been. One that is not among them, or
- * that a watch has as deleted, may have lost its label: it is in doubt until it was read
- * by its name.
+/* Begin and end a list of all workflows. A sweep missing from the list, or reported as
+ * deleted by a watch, may only have lost its label: doubt it until it was read by its
+ * name.
  */
 void sweeps_unsee (struct sweeps *sweeps);
 void sweeps_doubt_unseen (struct sweeps *sweeps);
 
-/* Versions of before say nothing about those that will be told of.
+/* Versions noted so far cannot be compared with those from the next agent.
  */
 void sweeps_agent_lost (struct sweeps *sweeps);
 
-/* One is being deleted; it does not exist.
+/* Note that a sweep is being deleted, or does not exist.
  */
 void sweeps_deleting (struct sweeps *sweeps, const char *name);
 void sweeps_forget (struct sweeps *sweeps, const char *name);
@@ -48,7 +48,7 @@ void sweeps_forget (struct sweeps *sweeps, const char *name);
 void sweeps_read (const struct sweeps *sweeps, const char *name,
                   struct dws_lease *lease);
 
-/* What DWS says of it; "" for nothing.
+/* The message of DWS in the sweep's status; "" for none.
  */
 const char *sweeps_message (const struct sweeps *sweeps, const char *name);
 
@@ -60,7 +60,7 @@ void sweeps_each (const struct sweeps *sweeps, sweeps_f visit, void *arg);
 
 size_t sweeps_count (const struct sweeps *sweeps);
 
-/* So many have done their work since the module was loaded.
+/* The number of file systems destroyed since the module was loaded.
  */
 int sweeps_destroyed (const struct sweeps *sweeps);
 

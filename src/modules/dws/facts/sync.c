@@ -2,9 +2,9 @@
  *
  * See sync.h.
  *
- * The plugin's answer comes in order with its other messages to this module, as
- * all come from the job manager. So a job that is known here and is not in the
- * answer is not active any more.
+ * The job manager sends the plugin's answer in order with its other messages to
+ * this module. A job that is known here and missing from the answer is
+ * therefore no longer active.
  */
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Learning the facts of all active jobs from the jobtap plugin: at the start,
- * and whenever there is a doubt.
+ * Reads the facts of all active jobs from the jobtap plugin: at the start, and
+ * when jobs may have changed unseen.
  */
 
 #ifndef DWS_SYNC_H
@@ -19,13 +19,13 @@ void sync_destroy (struct sync *sync);
  */
 void sync_start (struct sync *sync);
 
-/* The plugin was loaded, or goes: what has happened to jobs while it was away is
- * known when it has told of them.
+/* The plugin was loaded, or unloads. Changes of jobs during its absence are known after
+ * the next sync.
  */
 void sync_plugin (struct sync *sync, bool loaded);
 
-/* False while the plugin is away: jobs end then, and this module does not hear
- * of it.
+/* False while the plugin is away, during which this module does not learn that
+ * jobs end.
  */
 bool sync_alive (const struct sync *sync);
 

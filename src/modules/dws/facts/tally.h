@@ -17,15 +17,15 @@ struct job;
 struct counts {
     int jobs;
     int workflows;
-    int unmade;                 // jobs that wait for theirs to be made
+    int unmade;                 // jobs whose workflow is to be created
     int phases[DWS_PHASE_GONE + 1];
     int states[DWS_STATE_TEARDOWN + 1];
 };
 
 struct tally {
     struct counts counts;
-    struct job *late;           // those not in the state they should be in
-    int mounting;               // of these, in PreRun or PostRun
+    struct job *late;           // jobs whose workflow is late
+    int mounting;               // late jobs in PreRun or PostRun
 };
 
 /* How a job is counted at present: in which phase and state. Part of struct
@@ -38,7 +38,7 @@ struct counted {
     enum dws_phase phase;
     enum dws_state state;
     double since;               // late since then (s since the epoch)
-    struct job *prev;           // in the list of those that are late
+    struct job *prev;           // in the list of late jobs
     struct job *next;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See totals.h. A job is seen whenever something about it has changed: that costs
- * the same however many there are. Without limits nothing is counted.
+ * See totals.h. Each change of a job updates the sums at a cost that does not depend on
+ * the number of jobs. Without limits no job is counted.
  */
 
 #include <errno.h>
@@ -16,27 +16,28 @@
 #include "facts/persistent.h"
 #include "facts/totals.h"
 
-/* More than any machine has: sums of this do not overflow.
+/* More bytes than any machine has, and few enough that sums do not overflow.
  */
 #define BYTES_MAX (INT64_C (1) << 56)
 
-/* What a job has to do with it. Until it has been looked at it is in the lines of
- * its user and of its bank; then, if it waits, in the one for which it does.
+/* A job's part of the totals. A job that totals_admit() has not checked yet is in the
+ * lines of its user and its bank; a job that waits is only in the line of the account
+ * it waits for.
  */
 struct share {
     struct account *user;
     struct account *bank;       // or NULL
     struct dws_sizes sizes;
-    int64_t bytes;              // that count
+    int64_t bytes;              // the bytes that count
     bool known;                 // its directives have been read
-    bool complete;              // and what NNF adds to them
+    bool complete;              // and the padding of NNF is known
     bool counted;
     bool admitted;
-    bool again;                 // that was with less than it takes
-    bool lined;                 // it is in a line, or in both
+    bool again;                 // but for fewer bytes than it takes
+    bool lined;                 // in one line, or in both
     bool found;                 // 'applying' is known
     struct dws_applying applying;
-    struct account *awaited;    // for which it waits, or NULL
+    struct account *awaited;    // the job waits for this one, or NULL
     enum dws_limit what;
 };
 
@@ -44,14 +45,14 @@ struct totals {
     struct dws_ctx *ctx;
     struct accounts *accounts;
     size_t waiting;
-    bool stale;                 // what is taken on rabbits
+    bool stale;                 // sums are out of date
 };
 
 /* Lines
  */
 
-/* The first that waits there looks again. One that has not been looked at is going
- * to be.
+/* Reconcile the first job that waits for the account. A first job that is not checked
+ * yet needs no wakeup: its check is still to come.
  */
 static void wake_first (struct account *account)
 {
@@ -66,7 +67,7 @@ static void wake_cb (struct account *account, void *arg)
     wake_first (account);
 }
 
-/* If the job was first, another one is now.
+/* Leave the line. If the job was first, wake the next.
  */
 static void leave_line (struct account *account, struct job *job)
 {
@@ -114,7 +115,7 @@ static void enter_lines (struct totals *totals, struct job *job)
         account_enter (share->bank, job);
 }
 
-/* What a job takes
+/* The bytes of one job
  */
 
 static void read_sizes (struct share *share, const struct job *job,
@@ -128,8 +129,8 @@ static void read_sizes (struct share *share, const struct job *job,
     json_decref (resources);
 }
 
-/* From when storage is laid out the ledger says what is taken, also when it is given
- * back bit by bit.
+/* Does the ledger have the job's bytes? It does from the layout on, also while teardown
+ * frees them bit by bit.
  */
 static bool is_laid_out (const struct job *job)
 {
@@ -147,8 +148,8 @@ static int64_t bytes_of (const struct job *job)
                                               : BYTES_MAX;
 }
 
-/* NNF has said what it adds: a job that has been let in with less, and has nothing
- * yet, has to be let in once more.
+/* The padding of NNF is known: a job that was admitted with less and has no storage yet
+ * must be admitted again.
  */
 static void complete_sizes (struct share *share, const struct job *job)
 {
@@ -164,7 +165,7 @@ static void complete_sizes (struct share *share, const struct job *job)
     }
 }
 
-/* Returns false if it is nobody's, or there is no memory.
+/* Returns false if the job has no user yet, or memory runs out.
  */
 static bool learn (struct totals *totals, struct job *job)
 {
@@ -240,7 +241,7 @@ static bool is_being_made (const struct job *job)
     return (job->facts->busy & DWS_BUSY (DWS_ACT_CREATE)) != 0;
 }
 
-/* Has it been let in, by this module or by one before?
+/* Was the job admitted, by this module or before a restart?
  */
 static bool is_admitted (const struct job *job)
 {
@@ -317,7 +318,7 @@ void totals_forget_job (struct totals *totals, struct job *job)
     }
 }
 
-/* What is taken on rabbits
+/* Sums of accounts
  */
 
 static int64_t in_use (const struct account *account)
@@ -357,7 +358,7 @@ static void wake_lighter (struct account *account, void *arg)
         wake_first (account);
 }
 
-/* Added up when somebody asks, or waits for less of it.
+/* Recompute stale sums, only when a client asks or a job may be admitted.
  */
 static void update (struct totals *totals)
 {
@@ -453,7 +454,8 @@ bool totals_update_text (struct totals *totals, struct job *job)
     return true;
 }
 
-/* It stays in one line. Those of the other need not wait for it.
+/* Stay only in the line of the account without room, so that jobs in the other
+ * line need not wait behind this one.
  */
 static void wait_for (struct totals *totals, struct job *job,
                       enum dws_limit what)
@@ -512,7 +514,8 @@ static void see_cb (struct job *job, void *arg)
     totals_see_job (arg, job);
 }
 
-/* Who was let in, and has no workflow yet, is still to get one.
+/* Forget admissions, too: a job admitted by the old rules that has no workflow
+ * yet is checked by the new ones.
  */
 void totals_recount (struct totals *totals)
 {
@@ -536,7 +539,7 @@ static void empty_line (struct account *account, void *arg)
     account->waiting = 0;
 }
 
-/* Nobody is woken any more.
+/* Empty the lines first, so that leaving jobs wake no others.
  */
 void totals_destroy (struct totals *totals)
 {

@@ -3,18 +3,17 @@
  * How much rabbit storage each user and each bank has at one time, and the jobs that
  * wait because that is limited (libdws/config/limits.h).
  *
- * What counts is what is taken of rabbits, never what was asked for. A job counts from
- * the moment in which it is let in: with what its directives and their breakdowns take
- * at least (libdws/storage/sizes.h) and, from when its storage is laid out until that is
- * torn down, with what the ledger has for it (space.h). What NNF adds is known only when
- * the job has a workflow: if it is more, the job is let in once more, before it gets
- * anything. A persistent file system counts for its owner with what the ledger has for
- * it, once the job that has made it counts no more. So all sums follow from what Flux
- * and Kubernetes say, and nothing of it is kept: of a job that waits for nodes when this
- * module starts what NNF adds is not known, and counts when it has them.
+ * Totals sum the bytes taken, never those asked for. A job counts once it is admitted:
+ * first with the minimum of its directives and breakdowns (libdws/storage/sizes.h),
+ * then, from layout to teardown, with its bytes in the ledger (space.h). The padding
+ * that NNF adds is known only from the workflow; if that raises the sum, the job must
+ * be admitted again before it gets storage. A persistent file system counts for its
+ * owner, with its bytes in the ledger, when its job no longer counts. Every sum follows
+ * from Flux and Kubernetes, so none is saved: after a restart the padding of a job that
+ * waits for nodes counts only when the job has them.
  *
- * Who waits, waits for one user or bank, and holds nothing. There the job that was
- * submitted first is first, and no other one passes it.
+ * A waiting job waits for one account, in order of submission, and holds no storage. No
+ * job passes an earlier one.
  */
 
 #ifndef DWS_TOTALS_H
@@ -38,33 +37,32 @@ void totals_destroy (struct totals *totals);
 void totals_see_job (struct totals *totals, struct job *job);
 void totals_forget_job (struct totals *totals, struct job *job);
 
-/* What is taken on rabbits, or who has persistent storage, has changed.
+/* The ledger, or the owners of persistent storage, have changed.
  */
 void totals_see_space (struct totals *totals);
 
-/* What jobs of before this start have there has become known.
+/* The claims of jobs from before this start have become known.
  */
 void totals_space_known (struct totals *totals);
 
-/* The configuration is another: everything is counted anew. Rules of before are
- * not looked at.
+/* The configuration has changed: drop all rules found so far and count anew.
  */
 void totals_recount (struct totals *totals);
 
-/* The rules that were found to decide for the job by the present configuration,
- * NULL: they were not looked for yet.
+/* The rules of the present configuration that apply to the job; NULL: not
+ * determined yet.
  */
 const struct dws_applying *totals_rules (const struct job *job);
 void totals_set_rules (struct totals *totals, struct job *job,
                        const struct dws_applying *applying);
 
-/* What it asks for and takes; NULL: that is not known, for want of memory.
+/* The bytes that the job asks for and takes; NULL: unknown, out of memory.
  */
 const struct dws_sizes *totals_sizes (const struct job *job);
 
-/* Let the job in, if there is room by its rules and it is its turn, or it has been let
- * in with all that it takes. Otherwise it waits, with facts->awaits set, and jobs_changed() is called when it is to ask
- * again.
+/* Admit the job if its rules leave room and it is first in line, or if it is already
+ * admitted with all that it takes. Otherwise the job waits, with facts->awaits set, and
+ * jobs_changed() is called when it should be checked again.
  */
 bool totals_admit (struct totals *totals, struct job *job);
 
@@ -72,8 +70,8 @@ bool totals_admit (struct totals *totals, struct job *job);
  */
 bool totals_update_text (struct totals *totals, struct job *job);
 
-/* What each user and each bank has, unless there are no rules: nothing is counted
- * then.
+/* Call 'visit' for the account of each user and each bank. Without rules no account is
+ * counted, so none is visited.
  */
 void totals_each (struct totals *totals, account_f visit, void *arg);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What is under way for a job: one record for each kind of action. This file
- * alone writes .busy and .saved of struct dws_job, by which dws_reconcile()
- * knows of it.
+ * Commands and requests without an answer: one record for each job and kind of
+ * action. Only underway.c writes .busy and .saved of struct dws_job, from which
+ * dws_reconcile() sees which actions still run.
  */
 
 #ifndef DWS_UNDERWAY_H
@@ -15,7 +15,7 @@
 #include "libdws/facts/job.h"
 #include "libdws/facts/workflow.h"
 
-/* What an action has asked for, and of whom.
+/* The recipient of an action's commands or requests.
  */
 enum way {
     WAY_AGENT,                  // a command: its result is lost with the agent
@@ -50,26 +50,26 @@ bool underway_is_last (const struct underway *u, enum dws_action_kind kind);
  */
 bool underway_any (const struct underway *u);
 
-/* It is time to repeat the actions that have failed. One whose other commands
- * lack their answers waits for these: a late answer must not be taken for one
- * to the next attempt. Returns true if there is such an action.
+/* Allow failed actions to run again. An action with unanswered commands must
+ * wait for their answers, lest a late one be taken for that to the next
+ * attempt. Returns true if an action has to wait.
  */
 bool underway_repeat (struct underway *u, struct dws_job *facts);
 
-/* The timing of a workflow or the Workflow object is stored: 'bit' is of
- * DWS_SAVED. The object may have to be read before: that begins, and ends.
- * underway_read_end() returns false if the object is not wanted any more.
+/* Mark a timing or the Workflow object as saved: 'bit' is of DWS_SAVED. If the
+ * object must be read first, note the begin and end of the read.
+ * underway_read_end() returns false if the object is no longer wanted.
  */
 void underway_save (struct underway *u, struct dws_job *facts, uint32_t bit);
 void underway_read_begin (struct underway *u, uint32_t bit);
 bool underway_read_end (struct underway *u, uint32_t bit);
 
-/* The results of commands to the agent will not come any more. Actions that the
- * agent carries out need not wait for their retry.
+/* The agent is gone: pending commands get no result, and actions of the agent
+ * need not wait for their retry.
  */
 void underway_agent_lost (struct underway *u, struct dws_job *facts);
 
-/* The workflow is not there any more: nothing of it is stored.
+/* The workflow is gone: no record of it counts as saved.
  */
 void underway_workflow_gone (struct underway *u, struct dws_job *facts);
 

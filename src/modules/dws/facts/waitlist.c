@@ -15,13 +15,13 @@ struct waiter {
     struct job *job;
     json_t *wants;              // {RABBIT: {KEY: true}}
     bool queued;
-    bool room;                  // it waits for room, and wants nothing else
-    bool called;                // it is to look again
+    bool room;                  // waits for room, and wants no keys
+    bool called;                // to be reconciled
     struct waiter *next;
 };
 
 struct waitlist {
-    struct waiter *list;          // the first that is to get something is first
+    struct waiter *list;          // in the order in which jobs are served
 };
 
 struct waitlist *waitlist_create (void)
@@ -52,8 +52,7 @@ void waitlist_destroy (struct waitlist *waitlist)
     }
 }
 
-/* Jobs that were given their nodes at the same time go by their ids, and so do those
- * that have none yet, which come after all others.
+/* The order: jobs with nodes by the time they got them, then jobs without; ties by id.
  */
 static bool is_before (const struct job *a, const struct job *b)
 {
@@ -155,8 +154,7 @@ void waitlist_wake_room (struct waitlist *waitlist)
         jobs_changed (waiter->job);
 }
 
-/* A job that looks again may leave, and so may others: the list is begun anew after
- * each.
+/* Restart from the head after each job: jobs_changed() may remove this and other jobs.
  */
 void waitlist_wake (struct waitlist *waitlist, json_t *rabbits)
 {

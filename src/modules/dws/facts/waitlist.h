@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The jobs that wait for room, if their storage may lie anywhere, or for a rabbit on which others keep something to themselves
- * (libdws/storage/colocation.h), in the order in which it is their turn.
+ * The waitlist: jobs that wait for room on any rabbit, or for a rabbit on which others
+ * have an exclusive key (libdws/storage/colocation.h), in the order in which they get
+ * it.
  *
- * There is no deadlock: a job gets what is exclusive on all its rabbits at once,
- * when its storage is laid out, and has none of it while it waits. And nobody waits
- * for ever for jobs: who was given its nodes first is first, on each of its rabbits,
- * and waits only for those that have what it wants, which end.
+ * Deadlock cannot occur: a job gets its exclusive keys on all its rabbits at once, when
+ * its storage is laid out, and holds none while it waits. Nor does a job starve: the
+ * job that got its nodes first is first on each of its rabbits, and waits only for jobs
+ * that hold the keys, which end.
  *
- * Nothing of this is kept: a job that finds no rabbit gets in again, and its place
- * follows from R.
+ * The waitlist is not saved: after a restart a job that finds no rabbit enters it
+ * again, and its place follows from R.
  */
 
 #ifndef DWS_WAITLIST_H
@@ -25,41 +26,41 @@ struct waitlist;
 struct waitlist *waitlist_create (void);
 void waitlist_destroy (struct waitlist *waitlist);
 
-/* The job waits for 'keys' ({KEY: true}) on 'rabbits', an object with their names,
- * and 'text' says so to its owner. If it is not 'queued' others pass it: it waits for
- * what may last for ever. A job that waits already keeps its place. Fails with ENOMEM.
+/* The job waits for 'keys' ({KEY: true}) on 'rabbits', an object with their names, and
+ * 'text' says so to its owner. Other jobs pass a job that is not 'queued', because the
+ * storage for which that waits may stay for ever. A job that is on the list already
+ * keeps its place. Fails with ENOMEM.
  */
 int waitlist_wait (struct waitlist *waitlist, struct job *job, json_t *keys,
                    json_t *rabbits, bool queued, const char *text);
 
-/* The job waits for room on any rabbits, and 'text' says so to its owner. It wants
- * nothing that is exclusive, so it is before nobody in waitlist_before(). Jobs that are to
- * have their data before they have nodes wait here, too, behind all that have nodes.
- * Fails with ENOMEM.
+/* The job waits for room on any rabbits, and 'text' says so to its owner. Such a job
+ * wants no exclusive key, so waitlist_before() never visits it. Data-first jobs wait
+ * here, too, behind all jobs that have nodes. Fails with ENOMEM.
  */
 int waitlist_wait_room (struct waitlist *waitlist, struct job *job, const char *text);
 
-/* Is 'other' to be given room before this job, if both want some? It is if it was given
- * its nodes before and has not been given storage yet, nor waits for something else:
- * who wants much is not passed by those who want less. That follows from the facts
- * about them, also when it has not been looked at yet.
+/* Does 'other' get room before this job, if both want some? Yes, if it got its nodes
+ * earlier, has no storage yet and waits for nothing else, so that small jobs do not
+ * pass a large one. The answer follows from the facts alone, also before 'other' has
+ * entered the list.
  */
 bool waitlist_room_before (const struct job *other, const struct job *job);
 
-/* There may be more room: the first that waits for it looks again, and when it has
- * left the next one.
+/* Room may have become free: reconcile the first job that waits for it, and the next
+ * one when that has left.
  */
 void waitlist_wake_room (struct waitlist *waitlist);
 
-/* The job does not wait any more: those behind it look again.
+/* Take the job off the list, and reconcile the jobs behind it.
  */
 void waitlist_leave (struct waitlist *waitlist, struct job *job);
 
-/* Something about the job has changed: it may not wait any more.
+/* The job has changed: take it off the list if it need not wait any more.
  */
 void waitlist_see_job (struct waitlist *waitlist, struct job *job);
 
-/* Those that wait for one of 'rabbits' look again.
+/* Reconcile the jobs that wait for one of 'rabbits'.
  */
 void waitlist_wake (struct waitlist *waitlist, json_t *rabbits);
 

@@ -2,9 +2,9 @@
  *
  * See health.h.
  *
- * The journal of the resource module is read only to learn that something has
- * happened there: the state of all nodes is then asked for. One request is
- * under way at a time, so a flood of events costs a few requests.
+ * The journal of the resource module only triggers a request for the state of
+ * all nodes. At most one such request is under way, so a burst of events costs
+ * few.
  */
 
 #include <errno.h>
@@ -83,7 +83,7 @@ static void drained_cb (const struct call *call, flux_future_t *f)
     }
     safe_log (call->ctx->h, LOG_ERR, "resource.%s: %s",
               call->kind ? "drain" : "undrain", future_strerror (f, errno));
-    /* Once more, but not at once. */
+    /* Retry with a delay. */
     retry_after (health->retry, DELAY_MAX);
 }
 
@@ -111,8 +111,8 @@ static void set_drained (struct health *health, const char *hosts, bool drain,
     health->drains_stale = true;
 }
 
-/* A job that has no workflow has nothing mounted. The record of one that is gone is
- * destroyed next, so that is noted here.
+/* A job without a workflow has no mounts. Note that here, since the record of a gone
+ * job is about to be destroyed.
  */
 static void note_clean (struct health *health, const struct job *job)
 {
@@ -126,9 +126,10 @@ static void note_clean (struct health *health, const struct job *job)
         json_object_set_new (health->clean, id, json_true ());
 }
 
-/* The plugin has drained all nodes of jobs that it had to let go. Those with a workflow
- * are seen to by the table of dws_reconcile(). Of any other its workflow is read by its
- * name: that it was not listed does not say that nothing is mounted.
+/* Undrain nodes that the plugin drained when the epilog of their job timed out, once
+ * that job has no workflow. The table of dws_reconcile() handles jobs with a workflow.
+ * For an unknown job read the workflow by its name first: it may exist, with mounts,
+ * though it was not listed.
  */
 static void give_maybe (struct health *health)
 {
@@ -151,7 +152,8 @@ static void give_maybe (struct health *health)
     }
 }
 
-/* They may have been drained after those that are clean had been given back.
+/* Nodes may have been drained after action give_nodes had undrained the clean
+ * ones: let the action run again.
  */
 static void see_maybe (struct health *health)
 {
@@ -195,7 +197,7 @@ struct ungiven {
     json_t *outside;
 };
 
-/* Whether jobs can have storage that the scheduler did not give them.
+/* Can jobs hold storage beyond their reservation?
  */
 static bool lies_anywhere (const struct dws_ctx *ctx)
 {
@@ -203,8 +205,8 @@ static bool lies_anywhere (const struct dws_ctx *ctx)
         || ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE;
 }
 
-/* What a job has besides what the scheduler gave it: all of it, if that is given back,
- * or if the job has no nodes yet.
+/* Add the bytes that a job holds beyond its reservation: all its bytes, if the
+ * reservation is released or the job has no nodes yet.
  */
 static void add_beyond (struct job *job, void *arg)
 {
@@ -229,8 +231,8 @@ static void add_beyond (struct job *job, void *arg)
     }
 }
 
-/* What is taken of rabbits and the scheduler did not give away. Without memory it may
- * be too little: a job then waits for room in its prolog.
+/* The bytes taken on rabbits that are in no reservation. If memory runs out the sum may
+ * be too low: a job then waits for room in its prolog.
  */
 static json_t *not_given (struct health *health)
 {
@@ -250,9 +252,9 @@ static void up_told_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-/* How many nodes are up, for jobs that Fluxion would refuse while there are fewer: it may
- * be the one that is to be loaded. And how many there are: a job that needs more than
- * that does not wait for them.
+/* Report to the plugin how many nodes are up, because Fluxion rejects jobs that need
+ * more, and how many exist, because a job that needs more than these need not wait. Do
+ * so without a scheduler, too: Fluxion may be loaded next.
  */
 static void tell_up (struct health *health)
 {
@@ -300,7 +302,7 @@ static void decide_health (struct health *health)
     tell_systemstatus (health);
     tell_up (health);
     give_maybe (health);
-    /* The effect of our own requests for drains is not known yet. */
+    /* Wait until the effect of our own drains is known. */
     if (health->drains_stale || !space_known (ctx->space)
         || !(storages = storages_array (ctx->storages)))
         return;
@@ -385,7 +387,7 @@ static void resource_status_cb (const struct call *call, flux_future_t *f)
         ask_nodes (health);
     else if (flux_rpc_get_unpack (f, "o", &o) < 0) {
         /* While Flux starts the resource module may not know its nodes yet. The journal
-         * tells when it does, and they are asked for again.
+         * shows when it does, which repeats this request.
          */
         safe_log (call->ctx->h, health->nodes || health->refused ? LOG_ERR : LOG_DEBUG,
                   "resource.status: %s", future_strerror (f, errno));
@@ -473,8 +475,8 @@ void health_agent_attached (struct health *health)
     health_changed (health);
 }
 
-/* These hosts could not be unmounted. A host that is drained for it is known by
- * the reason of its drain; one that was drained before keeps an older reason.
+/* Remember these hosts here, too: the drain reason does not show a host that
+ * was drained before, which keeps its older reason.
  */
 void health_stuck (struct health *health, const char *hosts)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Keeps Flux and DWS in step about broken nodes, links and rabbits: what
- * Storage objects say of rabbits and links goes to the scheduler, and to the
- * resource module as drains; what the resource module says of nodes goes to
+ * Synchronizes Flux and DWS about broken nodes, links and rabbits: the state of
+ * rabbits and links in Storage objects goes to the scheduler, and to the
+ * resource module as drains; the state of nodes in the resource module goes to
  * SystemStatus.
  *
- * All facts are asked for anew after a restart of this module, the agent, the
- * resource module or the scheduler. The decisions of libdws/health/health.h are
- * compared with what each of these was told, and the difference is sent in one
- * request.
+ * A restart of this module, the agent, the resource module or the scheduler
+ * causes all facts to be read again. Each recipient gets the difference between
+ * the decisions of libdws/health/health.h and its last update, in one request.
  */
 
 #ifndef DWS_HEALTH_MODULE_H
@@ -22,7 +21,7 @@
 struct health *health_create (struct dws_ctx *ctx);
 void health_destroy (struct health *health);
 
-/* Ask for the facts. To be called when all parts of the module exist.
+/* Request the facts. Call this when all parts of the module exist.
  */
 void health_start (struct health *health);
 
@@ -34,7 +33,7 @@ void health_changed (struct health *health);
  */
 void health_see_job (struct health *health, const struct job *job);
 
-/* Somebody has taken space on a rabbit, or given it back.
+/* Space on a rabbit was taken or freed.
  */
 void health_see_space (struct health *health);
 
@@ -42,11 +41,12 @@ void health_see_space (struct health *health);
  */
 void health_agent_attached (struct health *health);
 
-/* The plugin has told of all jobs; it may be another than before.
+/* The plugin, maybe loaded anew, has reported all jobs.
  */
 void health_plugin_arrived (struct health *health);
 
-/* These nodes (a hostlist) could not be unmounted and are being drained.
+/* The nodes in 'hosts' (a hostlist) could not be unmounted and are being
+ * drained.
  */
 void health_stuck (struct health *health, const char *hosts);
 

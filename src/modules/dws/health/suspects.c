@@ -15,7 +15,7 @@
 #include "facts/storages.h"
 #include "health/suspects.h"
 
-/* After so long (s) without news a job may try the rabbit.
+/* Time without news after which a job may try the rabbit (s).
  */
 #define PROBATION 3600.
 
@@ -91,8 +91,8 @@ static void add_suspect (struct suspects *suspects, const struct job *job)
     arm_timer (suspects);
 }
 
-/* A workflow is seen ready in Setup for no longer than it takes to go on. If the
- * state was forced, there need be no storage.
+/* Clear rabbits on which a workflow that is ready in Setup has storage. A forced state
+ * does not prove that the storage exists.
  */
 static void clear_used (struct suspects *suspects, const struct job *job)
 {
@@ -126,8 +126,8 @@ static bool is_ready (json_t *status)
     return s && !strcmp (s, "Ready");
 }
 
-/* One that is not Ready is not called suspect, and is as new when it gets Ready
- * again.
+/* A rabbit that is not Ready does not count as suspect, and the suspicion ends
+ * when it is Ready again.
  */
 void suspects_see_storages (struct suspects *suspects)
 {

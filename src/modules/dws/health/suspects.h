@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Rabbits whose controller does not answer. Kubernetes calls such a rabbit
- * Ready: only the workflows that wait for it in vain tell. Jobs are sent there all the
- * same, since it may have been started again; storage that may lie anywhere is made
- * elsewhere. Each of these ends
- * the suspicion: storage that is made there after all, a new status of the
- * rabbit, which its controller writes, and an hour without news, so that one job
- * may try: a controller that has been started again writes no status if nothing
- * has changed. A restart of this module forgets those that no workflow waits for
- * any more.
+ * Suspects: rabbits whose controller does not answer, though Kubernetes reports them
+ * Ready. Only workflows that wait there in vain show it. Jobs on the rabbit's nodes
+ * still use it, since the controller may have restarted; unbound storage is made
+ * elsewhere. The suspicion ends when storage is made there after all, when the
+ * controller writes a new status, or after an hour, so that one job may try: a
+ * restarted controller writes no status if nothing has changed. A restart of this
+ * module forgets suspects for which no workflow waits any more.
  */
 
 #ifndef DWS_SUSPECTS_H
@@ -32,7 +30,7 @@ void suspects_see_storages (struct suspects *suspects);
 const char *suspects_reason (const struct suspects *suspects,
                              const char *rabbit);
 
-/* All of them, as keys: borrowed.
+/* The names of all suspects, as keys: borrowed.
  */
 json_t *suspects_names (const struct suspects *suspects);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See systemstatus.h. One command is under way at a time; changes that come
- * meanwhile go with the next one.
+ * See systemstatus.h. At most one command is under way; later changes go with
+ * the next one.
  */
 
 #include <errno.h>
@@ -20,8 +20,9 @@
 #define NAME "default"
 #define NOT_FOUND 404
 
-/* DWS unmounts nothing on a node that is Disabled. So a node must be offline for so long
- * without a break (s), as nodes are that are slow to come up when Flux starts.
+/* DWS unmounts nothing on a node that is Disabled. A node therefore counts as Disabled
+ * only when it has been offline for this time without a break (s): nodes may come up
+ * slowly when Flux starts.
  */
 #define OFFLINE_GRACE 60.
 
@@ -33,14 +34,14 @@ struct systemstatus {
     json_t *since;                  // see struct dws_absence
     flux_watcher_t *grace;          // the next one ends
     bool busy;                      // a command is under way
-    bool absent;                    // there is none, or it is not for us
+    bool absent;                    // no object, or no permission for it
     bool dirty;
 };
 
 static void update_systemstatus (struct systemstatus *status);
 
-/* Without the SystemStatus object unmounts wait for nodes that are down, as
- * they do on a system that never had one.
+/* Without SystemStatus DWS works, but its unmounts wait for nodes that are
+ * down.
  */
 static void systemstatus_refused (struct systemstatus *status, json_t *report)
 {

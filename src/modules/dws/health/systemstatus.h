@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Keeps the SystemStatus object, by which DWS knows which nodes not to wait
- * for. There need not be one.
+ * Updates the SystemStatus object, which lists the nodes for which DWS does not
+ * wait. The object is optional.
  */
 
 #ifndef DWS_SYSTEMSTATUS_H
@@ -20,21 +20,21 @@ void systemstatus_destroy (struct systemstatus *status);
  */
 void systemstatus_start (struct systemstatus *status);
 
-/* The state of nodes has been read anew: note which of them are offline. The
- * nodes that systemstatus_update() was given are not used any more.
+/* The state of nodes was read anew: note offline nodes, and drop the nodes
+ * borrowed by systemstatus_update().
  */
 void systemstatus_learn (struct systemstatus *status,
                          const struct dws_nodes *nodes);
 
 /* Bring the object in step with the state of the nodes, which must stay valid
- * until the next call. 'stuck' as for dws_health_systemstatus(). This is done
- * again when an offline node's grace ends.
+ * until the next call. 'stuck' as for dws_health_systemstatus(). The update is
+ * repeated when an offline node's grace ends.
  */
 void systemstatus_update (struct systemstatus *status,
                           const struct dws_nodes *nodes,
                           json_t *stuck);
 
-/* True when there is nothing left to do.
+/* True if the object is up to date.
  */
 bool systemstatus_settled (const struct systemstatus *status);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See waived.h. All is in workflows and in what was read for them, so it is worked out
- * anew: jobs that do without nodes are few.
+ * See waived.h. The set is computed anew from the workflows for each call, as jobs with
+ * waived nodes are few.
  */
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void add_waived (struct job *job, void *arg)
         set_all (nodes, wf->waived, json_true ());
 }
 
-/* Does a job have file systems on nodes, or is it to have them?
+/* Are file systems of the job mounted on nodes, or about to be?
  */
 static bool is_mounted (const struct job *job)
 {
@@ -63,7 +63,7 @@ static void spare_used (struct job *job, void *arg)
     json_t *value;
     void *next;
 
-    /* of a job that is gone nobody reads them */
+    /* R of a gone job is not read, so its nodes stay unknown */
     if (!is_mounted (job)
         || (job->facts->phase == DWS_PHASE_GONE && !job->facts->hosts))
         return;

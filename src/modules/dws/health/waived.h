@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The nodes that nobody waits for any more while file systems are unmounted: jobs did
- * without them, and they are not unmounted although all the others are.
+ * Waived nodes: nodes that a job goes on without, and that still have its file systems
+ * mounted although all its other nodes are unmounted.
  */
 
 #ifndef DWS_WAIVED_H
@@ -11,9 +11,9 @@
 
 #include "base/ctx.h"
 
-/* All of them, {HOST: true}, or null if that is not known (yet): what is the case
- * shall stay so. Not those that another job uses, whose file system would not be waited
- * for either. A new object, NULL for lack of memory.
+/* All waived nodes, {HOST: true}, or null where that is unknown (yet): the caller then
+ * leaves the node as it is. Nodes used by another job are left out, as DWS would not
+ * wait for that job's file systems either. A new object, NULL: out of memory.
  */
 json_t *waived_nodes (struct dws_ctx *ctx);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What Fluxion is told. It takes all properties in two requests, and tells in one which
- * properties it has, and as long as few nodes are down which ssds are, so that what an
- * earlier life of this module has set there is found. It takes the state of ssds one by
- * one: only those that differ are sent, so many at a time.
+ * Brings Fluxion's resource graph in step with the state of rabbits. One request reads
+ * the properties in the graph and, while few nodes are down, which ssds are, so that
+ * settings of an earlier start of this module are found. Two requests set all
+ * properties. The state of ssds needs a request for each: only differences are sent,
+ * WINDOW at a time.
  */
 
 #include "libdws/health/fluxion.h"
@@ -88,7 +89,7 @@ static bool send_properties (struct scheduler *sched, json_t *set,
     return sched_ask (sched, f, property_cb);
 }
 
-/* What jobs have now: others may have got what one that is gone has had.
+/* Note the ssds of active jobs. Those of a gone job may be allocated to others.
  */
 static void add_ssds (struct job *job, void *arg)
 {
@@ -103,7 +104,7 @@ static void add_kept_ssds (struct job *job, void *arg)
         dws_fluxion_use (arg, job->ssds, DWS_SSD_KEPT);
 }
 
-/* What has to change of ssds: those that jobs have are best left alone.
+/* The ssds whose state differs. Ssds of jobs are best left alone.
  */
 static json_t *plan_ssds (struct scheduler *sched, dws_error_t *error)
 {
@@ -118,10 +119,10 @@ static json_t *plan_ssds (struct scheduler *sched, dws_error_t *error)
     return queue;
 }
 
-/* Nodes of a rabbit that is down do not get the property, as the rabbit's ssds
- * are down: a job that needs them is then kept, where for a property that
- * leaves too few nodes it would be refused. Properties go first, as ssds that
- * come up make Fluxion look at its jobs.
+/* Only nodes without a link get the property. Nodes of a rabbit that is down do
+ * not need it, as its ssds are down: jobs then stay queued, while a property
+ * that leaves too few nodes makes Fluxion reject them. Properties go first,
+ * because ssds that come up make Fluxion schedule.
  */
 static void plan_fluxion (struct scheduler *sched)
 {

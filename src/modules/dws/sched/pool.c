@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See pool.h. One request is under way at a time; all jobs share its answer.
+ * See pool.h. At most one request is under way; all jobs share its answer.
  */
 
 #include <errno.h>
@@ -13,13 +13,13 @@
 #include "base/timeline.h"
 #include "sched/pool.h"
 
-/* So old may an answer be (s), and so much later a scheduler is asked again that is
- * not there.
+/* The greatest age of an answer, and the delay before an absent scheduler is asked
+ * again (s).
  */
 #define FRESH 1.
 #define AGAIN 1.
 
-/* Parts of the module that ask.
+/* Upper bound on callbacks of pool_ask().
  */
 #define TOLD_MAX 4
 
@@ -28,7 +28,7 @@ struct pool {
     struct dws_pool *last;
     double t_last;
     bool asking;
-    pool_f told[TOLD_MAX];      // who else is to hear of the next answer
+    pool_f told[TOLD_MAX];      // callbacks for the next answer
     bool failing;               // that it has been logged
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The nodes of the instance, as the scheduler sees them: asked for when rabbits are to be
- * chosen for jobs that have no nodes yet. Schedulers may take a while to answer.
+ * The pool: the nodes of the instance as the scheduler sees them, for the choice of
+ * rabbits for data-first jobs. Requests are asynchronous, since schedulers may answer
+ * late.
  */
 
 #ifndef DWS_POOL_H
@@ -13,18 +14,19 @@
 struct pool *pool_create (struct dws_ctx *ctx);
 void pool_destroy (struct pool *pool);
 
-/* What they were a moment ago: borrowed, until the reactor comes round. NULL: that is
- * being asked for, and jobs_changed() is called when it is known.
+/* The pool as of a moment ago: borrowed, for this reactor turn. NULL: the scheduler is
+ * being asked, and jobs_changed() is called with its answer.
  */
 const struct dws_pool *pool_get (struct pool *pool, struct job *job);
 
-/* Ask what they are now; 'told' is called once with that, if it becomes known.
+/* Request the pool anew; 'told' is called once with the answer, if there is
+ * one.
  */
 typedef void (*pool_f)(struct dws_ctx *ctx, const struct dws_pool *nodes);
 
 void pool_ask (struct pool *pool, pool_f told);
 
-/* The last that is known, however old, or NULL.
+/* The latest pool, however old, or NULL.
  */
 const struct dws_pool *pool_last (const struct pool *pool);
 

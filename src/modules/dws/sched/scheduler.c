@@ -2,15 +2,14 @@
  *
  * See scheduler.h.
  *
- * A streaming request for notices is open to sched-rabbit as long as it is
- * loaded: when the stream ends, it has forgotten all it was told. Fluxion
- * copies its whole graph for each such request, and may crash at that
- * (doc/dev/upstream/fluxion-notify.rst): it is looked at from time to time
- * instead. While none is loaded it is looked for again, with growing delay.
+ * A streaming request to sched-rabbit shows when that is unloaded and its state lost:
+ * the stream ends. Fluxion copies its whole graph for each such request, and may crash
+ * at that (doc/dev/upstream/fluxion-notify.rst), so it is polled instead. While no
+ * scheduler is loaded, the search for one is repeated with growing delay.
  *
- * sched-rabbit takes everything in one request, Fluxion does not: fluxion.c. It is also
- * in the KVS, under every scheduler: sched-rabbit allocates as soon as it is loaded, and
- * reads it first.
+ * sched-rabbit takes everything in one request, Fluxion does not: fluxion.c. The KVS
+ * has the same state, under every scheduler, because sched-rabbit allocates as soon as
+ * it is loaded, and reads the KVS first.
  */
 
 #include <errno.h>
@@ -70,8 +69,8 @@ static void written_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-/* As sched-rabbit.health has it. What others than jobs have is not in it: that changes
- * often, and is in DWS_KEY_HELD.
+/* As sched-rabbit.health has it. Storage held by no job is in DWS_KEY_HELD instead,
+ * since it changes often.
  */
 static json_t *encode_health (const struct scheduler *sched)
 {
@@ -140,7 +139,8 @@ static void link_up (struct link *link)
     link->sought = true;
     sched->dirty = true;
     sched->failed = false;
-    /* Of what is known now it may not have had to hear. */
+    /* Fluxion may need more than was computed for another scheduler: wait for
+     * new state. */
     if (scheduler_is_fluxion (sched)) {
         json_decref (sched->rabbits);
         sched->rabbits = NULL;
@@ -196,7 +196,7 @@ static void link_down (struct link *link)
     }
 }
 
-/* Returns true if this is not the one that was there at the last look.
+/* Was Fluxion loaded again since the last check?
  */
 static bool is_other (struct link *link, flux_future_t *f)
 {
@@ -343,7 +343,7 @@ bool scheduler_lacks_rabbits (const struct scheduler *sched)
            && dws_fluxion_count (sched->fx) == 0;
 }
 
-/* Nodes that are drained do without the property.
+/* If nodes without a link are drained, they do not get the property.
  */
 bool scheduler_wants_constraint (const struct scheduler *sched)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the scheduler has to know of rabbits: sched-rabbit or Fluxion, whichever
- * is loaded. It is told again when it is loaded again.
+ * Sends the state of rabbits to the scheduler, sched-rabbit or Fluxion,
+ * whichever is loaded. A scheduler that is loaded again gets all of it again.
  */
 
 #ifndef DWS_SCHEDULER_H
@@ -20,42 +20,42 @@ void scheduler_destroy (struct scheduler *sched);
  */
 void scheduler_start (struct scheduler *sched);
 
-/* Tell the scheduler, now or when one is loaded. 'health' is copied. 'version' says
- * which jobs of those that are let go it counts, see scheduler_knows().
+/* Send 'health', which is copied, to the scheduler, now or when one is loaded.
+ * 'version' is that of the latest leaving job counted in it (withheld.h).
  */
 void scheduler_tell (struct scheduler *sched,
                      const struct dws_health *health, unsigned int version);
 
-/* Has the scheduler that is loaded taken in all that it was told with this version or
- * a later one?
+/* Has the loaded scheduler acknowledged this version or a later one?
  */
 bool scheduler_knows (const struct scheduler *sched, unsigned int version);
 
-/* Is the scheduler sure not to give anything of this rabbit to a job, as it has taken in
- * that it is down, or does not know it? With none loaded it is.
+/* Is the scheduler certain not to allocate storage of this rabbit, because it has
+ * acknowledged that the rabbit is down, or does not know it? True if the search has
+ * found no scheduler.
  */
 bool scheduler_bars (const struct scheduler *sched, const char *rabbit);
 
-/* The name of the scheduler that is loaded, or NULL. Right after the start it may be
- * that nobody has looked yet.
+/* The name of the loaded scheduler, or NULL. scheduler_sought() is false until the
+ * first search after the start.
  */
 const char *scheduler_name (const struct scheduler *sched);
 bool scheduler_sought (const struct scheduler *sched);
 bool scheduler_is_fluxion (const struct scheduler *sched);
 
-/* True if that is Fluxion, and its resource graph has no rabbits: it can start no job
- * that asks for storage.
+/* True if the scheduler is Fluxion and its resource graph has no rabbits, so that no
+ * job with storage can start.
  */
 bool scheduler_lacks_rabbits (const struct scheduler *sched);
 
 /* True if jobs have to ask for nodes without the property badrabbit. Fluxion with
  * queue-policy fcfs or easy refuses jobs with any constraint, while nodes that satisfy
- * it are busy with jobs that have no time limit. So there they ask only if a node has
- * the property, or may get it while they wait.
+ * it are busy with jobs that have no time limit. Under these policies jobs ask only if
+ * a node has the property, or may get it while they wait.
  */
 bool scheduler_wants_constraint (const struct scheduler *sched);
 
-/* True when the scheduler has been told everything, and has agreed.
+/* True if the scheduler has acknowledged all updates, or none is loaded.
  */
 bool scheduler_settled (const struct scheduler *sched);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What is known of the schedulers there may be, and how the one that is loaded is asked:
- * scheduler.c finds it, fluxion.c has what Fluxion is told.
+ * struct scheduler, shared by scheduler.c, which finds the loaded scheduler, fluxion.c,
+ * which computes requests to Fluxion, and requests.c, which sends requests.
  */
 
 #ifndef DWS_SCHEDULER_PRIVATE_H
@@ -14,7 +14,7 @@
 
 struct backend {
     const char *name;
-    const char *topic;          // that tells of its coming and going
+    const char *topic;          // of a request that shows whether it is loaded
     bool streaming;
     void (*push)(struct scheduler *sched);
 };
@@ -24,44 +24,43 @@ struct link {
     const struct backend *backend;
     flux_future_t *stream;      // or a single request
     flux_watcher_t *look;       // then, the next one
-    double load_time;           // how long Fluxion took to read its graph (s): to
-                                //  the nanosecond, so another is told from it
+    double load_time;           // how long Fluxion took to read its graph (s): a new
+                                //  value shows that Fluxion was loaded again
     struct retry *retry;
-    bool sought;                // it was there, or was not
+    bool sought;                // the first search has ended
 };
 
 struct scheduler {
     struct dws_ctx *ctx;
     struct link links[SCHEDULERS];
-    struct link *current;       // the one that is there, or NULL
+    struct link *current;       // the loaded scheduler, or NULL
     int generation;             // schedulers that came and went
     json_t *rabbits;            // as in struct dws_health, NULL: not yet known
     char *bad;
     char *unlinked;
     json_t *written;            // DWS_KEY_HEALTH, NULL: not by this start
     size_t away;                // nodes that are drained or offline
-    bool asked_down;            // the graph was asked for with what is down
-    unsigned int version;       // that 'rabbits' came with
-    unsigned int planned;       // that of what is being told
-    unsigned int told;          // of what it has been told, 0: of nothing
-    json_t *telling;            // 'rabbits' as they are being told, or NULL
-    json_t *heard;              // and as it has last taken them in, or NULL
-    bool dirty;                 // it has to be told
-    bool failed;                // it would not listen
+    bool asked_down;            // the graph was read with the state of ssds
+    unsigned int version;       // of 'rabbits'
+    unsigned int planned;       // of the update under way
+    unsigned int told;          // of the last acknowledged update, 0: none
+    json_t *telling;            // 'rabbits' in the update under way, or NULL
+    json_t *heard;              // and in the last acknowledged one, or NULL
+    bool dirty;                 // an update is due
+    bool failed;                // the last update failed
     int under_way;              // requests without response
     struct dws_fluxion *fx;     // its graph, NULL: not yet known
     json_t *queue;              // ssds to change
-    size_t next;                // the next one of them
+    size_t next;                // index of the next of these
 };
 
-/* Tell the scheduler what it does not know yet, if there is one: now, or once more, but
- * not at once.
+/* Send what the loaded scheduler, if any, lacks: now, or again after a delay.
  */
 void sched_push_news (struct scheduler *sched);
 void sched_push_later (struct scheduler *sched);
 void sched_push_fluxion (struct scheduler *sched);
 
-/* What is told from now on is 'rabbits'; the scheduler has taken in what was told.
+/* An update with the present 'rabbits' begins; the scheduler has acknowledged it.
  */
 void sched_begin_telling (struct scheduler *sched);
 void sched_heard (struct scheduler *sched);
@@ -71,12 +70,12 @@ void sched_heard (struct scheduler *sched);
  */
 bool sched_ask (struct scheduler *sched, flux_future_t *f, call_f cb);
 
-/* Take in a response. Returns false if there is nothing to go on with.
+/* Take in a response. Returns false if the caller must not continue.
  */
 bool sched_take_response (const struct call *call, flux_future_t *f,
                           struct scheduler *sched, const char *what);
 
-/* What Fluxion has said of its graph, and what is to change there.
+/* Drop the graph read from Fluxion and the changes queued for it.
  */
 void sched_forget_graph (struct scheduler *sched);
 

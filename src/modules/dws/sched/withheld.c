@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See withheld.h. The claims that are held are written to the KVS under every
- * scheduler: sched-rabbit allocates as soon as it starts, before this module has
- * found out that it is there, and reads them first.
+ * See withheld.h. Held claims are in the KVS under every scheduler: sched-rabbit reads
+ * them first when it starts, since it may allocate before this module has noticed it.
  */
 
 #include <errno.h>
@@ -21,9 +20,9 @@
 
 struct withheld {
     struct dws_ctx *ctx;
-    bool due;                   // a scheduler has to hear of all of them, also
-                                //  one that is yet to be loaded
-    unsigned int version;       // of the last job that leaves
+    bool due;                   // held claims must be reported again, also to
+                                //  a scheduler that is loaded later
+    unsigned int version;       // of the latest job that leaves
 };
 
 static bool listens (struct dws_ctx *ctx)
@@ -33,8 +32,8 @@ static bool listens (struct dws_ctx *ctx)
     return name && !strcmp (name, "sched-rabbit");
 }
 
-/* The storage of a job that the epilog timeout lets go may stay for as long as its
- * Teardown takes.
+/* Does the job's storage outlast its epilog? That of an abandoned job stays until
+ * Teardown is done.
  */
 static bool stays (const struct job *job)
 {
@@ -67,7 +66,7 @@ static void commit_holds (struct dws_ctx *ctx)
         safe_log_error (ctx->h, DWS_KEY_HELD);
 }
 
-/* Write the job's claim down for a scheduler that is loaded next.
+/* Write the held claim to the KVS, for a scheduler that is loaded later.
  */
 static int write_hold (struct job *job)
 {
@@ -77,7 +76,7 @@ static int write_hold (struct job *job)
     return 0;
 }
 
-/* The scheduler that is loaded does not listen.
+/* Only write to the KVS, as the loaded scheduler does not take holds.
  */
 static void write_hold_alone (struct job *job)
 {
@@ -142,7 +141,8 @@ static flux_future_t *request_hold (struct dws_ctx *ctx, json_t *jobs,
                           "complete", complete);
 }
 
-/* Tell of one job, which holds 'bytes'; an empty map ends its hold.
+/* Report one job to sched-rabbit, which holds 'bytes'; an empty map ends the
+ * hold.
  */
 static flux_future_t *tell_of_one (const struct job *job, json_t *bytes)
 {
@@ -170,7 +170,7 @@ flux_future_t *withheld_tell (struct job *job)
     return f;
 }
 
-/* A scheduler that was unloaded has nothing to forget.
+/* ENOSYS is no error: a scheduler that was unloaded holds no claims.
  */
 static void told_cb (const struct call *call, flux_future_t *f)
 {
@@ -179,8 +179,8 @@ static void told_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-/* Has it more than the scheduler gave it? Of a job of which it gave nothing, as its
- * storage may lie anywhere, all of it.
+/* Does the claim exceed the reservation on any rabbit? Without a reservation any claim
+ * does.
  */
 static bool exceeds (const struct job *job)
 {
@@ -263,8 +263,8 @@ bool withheld_changed (struct withheld *withheld)
     return true;
 }
 
-/* A job that is gone, or that is let go next, may have storage that is not
- * torn down yet.
+/* Hold the claims of gone and abandoned jobs, too, whose storage may still
+ * exist.
  */
 static void hold_again (struct job *job, void *arg)
 {

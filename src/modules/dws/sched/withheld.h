@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The scheduler must not give away the storage of jobs that give their nodes
- * back before it is torn down (rabbit.release_nodes), nor what no job has:
- * persistent storage and what other clients have. sched-rabbit is told here;
- * for Fluxion ssds are set down (libdws/health/fluxion.h): that is part of what it is
- * told of rabbits (health/health.h), and a job is let go when it has been.
+ * Withheld storage: the scheduler must not allocate the storage of jobs that release
+ * their nodes before teardown (rabbit.release_nodes), nor persistent storage and that
+ * of other clients. This part reports it to sched-rabbit. For Fluxion health/health.h
+ * sets ssds down with the state of rabbits (libdws/health/fluxion.h), and a job is let
+ * go after that.
  */
 
 #ifndef DWS_WITHHELD_H
@@ -18,60 +18,61 @@
 struct withheld *withheld_create (struct dws_ctx *ctx);
 void withheld_destroy (struct withheld *withheld);
 
-/* True if the scheduler has to be told of this job's storage before the job is
- * let go.
+/* True if the scheduler must learn of this job's storage before the job is let
+ * go.
  */
 bool withheld_needed (const struct job *job);
 
-/* With Fluxion: may this job be let go? If not, it is from now on one that leaves, and
- * events->scheduler_told says when to look again.
+/* With Fluxion: may this job be let go? If not, the job counts as leaving from now on;
+ * ask again at events->scheduler_told.
  */
 bool withheld_ready (struct job *job);
 
-/* The scheduler has been told all, has just come, or there is none: look at those that
- * leave.
+/* The scheduler has acknowledged all updates, was just loaded, or is gone: reconcile
+ * the jobs that leave.
  */
 void withheld_told (struct withheld *withheld);
 
-/* Does this job have storage that Fluxion gives, or gives next, to others, if nobody
- * sets it down?
+/* Does this job have storage that Fluxion would allocate to others, now or when the job
+ * leaves, unless its ssds are down?
  */
 bool withheld_kept (const struct job *job);
 
-/* What goes with all jobs that leave up to now, for scheduler_tell().
+/* The version that counts all jobs that leave up to now, for scheduler_tell().
  */
 unsigned int withheld_version (const struct withheld *withheld);
 
-/* Tell the scheduler of this job's storage. Returns the future of its answer,
+/* Report this job's storage to the scheduler. Returns the future of its answer,
  * or NULL with errno set.
  */
 flux_future_t *withheld_tell (struct job *job);
 
-/* The job's storage was laid out. A file system over several rabbits may take
- * more of one than the scheduler gave the job there: tell it.
+/* The job's storage was laid out. Report it to the scheduler if a file system
+ * over several rabbits exceeds the job's reservation on one.
  */
 void withheld_claimed (struct job *job);
 
-/* The job has ended without an epilog, and its storage is still there: tell the
- * scheduler, if it does not know.
+/* The job has ended without an epilog, and its storage still exists: report it
+ * to the scheduler, unless done before.
  */
 void withheld_left (struct job *job);
 
-/* The epilog timeout lets the job go, maybe while nobody can disable its rabbits: tell the
- * scheduler of its storage.
+/* The epilog has timed out, maybe while the job's rabbits cannot be disabled: report
+ * the job's storage to the scheduler.
  */
 void withheld_abandoned (struct job *job);
 
-/* The job's storage is free.
+/* The job's storage is free: end the hold.
  */
 void withheld_end (struct job *job);
 
-/* What no job has may have changed: tell the scheduler. Returns whether it has.
+/* Report storage that belongs to no job to the scheduler. Returns false if it
+ * is unchanged.
  */
 bool withheld_changed (struct withheld *withheld);
 
-/* A scheduler was just loaded: tell it of the storage of all such jobs, now, or
- * when what they hold has become known.
+/* A scheduler was just loaded: report all held claims, now, or as soon as they
+ * are known.
  */
 void withheld_arrived (struct withheld *withheld);
 void withheld_learned (struct withheld *withheld);

@@ -19,21 +19,21 @@
 #include "facts/totals.h"
 #include "tell/annotate.h"
 
-/* At most so many memos per interval, and queries under way.
+/* Upper bounds on memos per interval and on pending queries.
  */
 #define MEMOS_MAX 200
 #define QUERIES_MAX 8
 
-/* So many jobs are looked at before the reactor looks at messages again.
+/* Upper bound on jobs annotated per reactor turn.
  */
 #define JOBS_PER_TURN 64
 
-/* A query costs more the more objects there are to read: so many of them are
- * worth one interval of waiting before the next query.
+/* The cost of a query grows with the number of objects: pause one interval for
+ * each of this many.
  */
 #define OBJECTS_PER_INTERVAL 256
 
-/* Jobs that have changed are looked at no more often than that (s).
+/* The shortest interval between two annotations of a job (s).
  */
 #define INTERVAL 2.
 
@@ -48,7 +48,7 @@ struct annotate {
     bool again;                 // there is more to do at the next interval
 };
 
-/* Ten thousand jobs may wait, and only what has changed is looked at.
+/* List only changed jobs, as ten thousand may wait.
  */
 static void enter_list (struct job **list, struct job *job)
 {
@@ -122,8 +122,8 @@ static void show_note (struct job *job, const char *text)
     set_note (job, cpy);
 }
 
-/* The note is destroyed, as it is too large to be kept with each job that has
- * waited once.
+/* Destroy the note, which is too large to keep for each job that has ever
+ * waited.
  */
 void annotate_clear (struct job *job)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What a job waits for, as an annotation that flux jobs shows: user.rabbit.
+ * The annotation user.rabbit, which says in flux jobs what a job waits for.
  *
- * A job is annotated when it has waited for longer than one interval (2 s), and
- * again no more often than that, when the text changes. Jobs that are served
- * quickly cost nothing. Annotations are volatile memos: they do not go into the
- * job's eventlog, and are gone when Flux restarts, after which they are made again.
+ * A job is annotated when it has waited for longer than one interval (2 s), and at most
+ * once an interval when the text changes, so that jobs that wait less cost nothing.
+ * Annotations are volatile memos, which are not in the job's eventlog: they vanish when
+ * Flux restarts, and are then set again.
  */
 
 #ifndef DWS_ANNOTATE_H
@@ -19,7 +19,7 @@
 /* Part of the record of a job that has, or had, an annotation.
  */
 struct note {
-    char *text;                     // as it is shown, or NULL
+    char *text;                     // the annotation, or NULL
     struct dws_progress progress;
     bool asking;                    // for newer progress
     unsigned int age;               // intervals since the last answer
@@ -28,27 +28,27 @@ struct note {
 struct annotate *annotate_create (struct dws_ctx *ctx);
 void annotate_destroy (struct annotate *annotate);
 
-/* A job, or the link to Kubernetes, has changed: look at that job, or at all, at the
- * next interval.
+/* A job, or the link to Kubernetes, has changed: update that job's annotation, or all,
+ * at the next interval.
  */
 void annotate_see_job (struct annotate *annotate, struct job *job);
 void annotate_see_all (struct annotate *annotate);
 
-/* Take the annotation away at once, as the job goes on.
+/* Remove the annotation at once, as the job goes on.
  */
 void annotate_clear (struct job *job);
 
-/* The job's record goes away.
+/* The job's record is about to be destroyed.
  */
 void annotate_leave (struct job *job);
 
-/* Queries to the agent will not be answered any more.
+/* The agent is gone: pending queries get no answer.
  */
 void annotate_agent_lost (struct annotate *annotate);
 
-/* Set memos of the job, an object, or remove those that are null. They stay as long as
- * the job is known, or, if 'volat' is set, as long as the job is active and Flux runs.
- * Nobody waits for them. Takes over 'memos'.
+/* Set the job's memos in the object 'memos', or remove those that are null. Memos stay
+ * as long as Flux knows the job or, if 'volat' is set, as long as the job is active and
+ * Flux runs. Errors are only logged. Takes over 'memos'.
  */
 void annotate_memos (struct job *job, json_t *memos, bool volat);
 

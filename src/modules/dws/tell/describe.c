@@ -56,7 +56,7 @@ static json_t *describe_workflow (const struct dws_workflow *wf,
                       "age", age);
 }
 
-/* Flux tells of a job's end by the plugin alone.
+/* While the plugin is away, this module does not learn that a job ends: say so.
  */
 static const char *waits_for (const struct job *job, const char *reason)
 {
@@ -66,8 +66,8 @@ static const char *waits_for (const struct job *job, const char *reason)
     return reason;
 }
 
-/* dws_reconcile() is asked once more, as it says what the job waits for.
- * Nothing is carried out.
+/* Calls dws_reconcile() only to learn what the job waits for; the actions are
+ * not carried out.
  */
 json_t *describe_job (struct job *job)
 {
@@ -98,7 +98,7 @@ json_t *describe_job (struct job *job)
     return o;
 }
 
-/* Of a single job, also what is too much for a list.
+/* Adds details that are too long for a list.
  */
 json_t *describe_job_fully (struct job *job)
 {

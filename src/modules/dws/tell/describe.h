@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What dws.status says of one job, and to whom.
+ * The part of dws.status about one job, and the check who may see it.
  */
 
 #ifndef DWS_DESCRIBE_H
@@ -13,23 +13,24 @@
 
 #include "facts/jobs.h"
 
-/* Who asks: the instance owner may see everything, others only their own jobs.
+/* The user who sends a request: the instance owner may see everything, guests
+ * only their own jobs.
  */
 struct asker {
     bool owner;
     uint32_t userid;
 };
 
-/* Who has sent 'msg'. Returns -1 with errno.
+/* Get the sender of 'msg'. Returns -1 with errno.
  */
 int asker_of (const flux_msg_t *msg, struct asker *asker);
 
-/* Whether the job is any of the asker's business.
+/* May the asker see this job?
  */
 bool is_visible (const struct job *job, const struct asker *asker);
 
-/* What dws.status says about a job in a list; and about a single job, with
- * details that are too much for a list. NULL with errno ENOMEM.
+/* The description of a job in a list; and that of a single job, with details
+ * that are too long for a list. NULL with errno ENOMEM.
  */
 json_t *describe_job (struct job *job);
 json_t *describe_job_fully (struct job *job);

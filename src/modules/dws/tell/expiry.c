@@ -21,7 +21,7 @@ static void respond_error (flux_t *h, const flux_msg_t *msg, const char *text)
         safe_log_error (h, DWS_TOPIC_EXPIRY);
 }
 
-/* It is set when it is written down.
+/* Answer the request after the commit: only then is the new expiry certain.
  */
 static void committed_cb (const struct call *call, flux_future_t *f)
 {
@@ -34,8 +34,8 @@ static void committed_cb (const struct call *call, flux_future_t *f)
         safe_log_error (h, DWS_TOPIC_EXPIRY);
 }
 
-/* Set an expiry, to be committed by the future that is returned. The request is kept
- * before anything is changed.
+/* Set an expiry. Returns the future of its commit. Keep the request first, since that
+ * can fail.
  */
 static flux_future_t *set_expiry (struct dws_ctx *ctx, const flux_msg_t *msg,
                                   const char *name, double expires,
@@ -56,7 +56,7 @@ static flux_future_t *set_expiry (struct dws_ctx *ctx, const flux_msg_t *msg,
     return f;
 }
 
-/* A file system of somebody else is refused in the same way as one that is not there.
+/* A file system of another user gets the same error as one that does not exist.
  */
 static int check_owner (struct dws_ctx *ctx, const struct flux_msg_cred *cred,
                         const char *name, dws_error_t *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * When a persistent file system expires is changed by its owner.
+ * dws.expiry: owners change when their persistent file systems expire.
  */
 
 #ifndef DWS_EXPIRY_H

@@ -15,12 +15,12 @@
 #include "facts/config.h"
 #include "tell/explain.h"
 
-/* The user is told after this many seconds, with or without details.
+/* Report the failure to the user after this time (s), with or without details.
  */
 #define PATIENCE 5.
 
 struct explanation {
-    enum dws_state state;       // what is asked for is about this
+    enum dws_state state;       // the details are about this state
     double asked;
     bool answered;
     char *hosts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Finding out more about a failure before the job's owner is told of it.
+ * Reads details of a failure before it is reported to the job's owner.
  */
 
 #ifndef DWS_MODULE_EXPLAIN_H
@@ -9,15 +9,15 @@
 #include "libdws/tell/explain.h"
 #include "facts/jobs.h"
 
-/* Drop what is known or asked for about a job's failure: the record of the job
- * goes away; or the agent, which all questions went to, is lost.
+/* Drop the details of a job's failure and pending queries for them: the job's
+ * record is about to be destroyed, or the agent is gone.
  */
 void explain_forget (struct job *job);
 void explain_agent_lost (struct dws_ctx *ctx);
 
-/* Returns true if all is known that can be found out about the failure.
- * Otherwise it has been asked for, and jobs_changed() is called when there is
- * an answer, or when it is not worth waiting for any more.
+/* Returns true if all facts about the failure that can be read are known.
+ * Otherwise a query is under way, and jobs_changed() is called with its answer
+ * or after a timeout.
  */
 bool explain_ready (struct job *job);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See list.h. No more is looked at than is asked for: the broker module answers nothing
- * else meanwhile.
+ * See list.h. Visits only the requested entries, since the module handles no other
+ * message meanwhile.
  */
 
 #include <errno.h>
@@ -58,7 +58,7 @@ nomem:
 /* Rabbits
  */
 
-/* What Kubernetes says about a rabbit. The strings belong to the object.
+/* The state of a rabbit in its Storage object, which owns the strings.
  */
 struct storage {
     const char *status;         // "Unknown" if it says nothing
@@ -103,7 +103,7 @@ static void read_storage (json_t *object, struct storage *storage)
     }
 }
 
-/* A rabbit that Kubernetes calls Ready may not answer.
+/* Show a suspect rabbit as such, though Kubernetes reports it Ready.
  */
 static void find_storage (struct dws_ctx *ctx, const char *name,
                           json_t *object, struct storage *storage)
@@ -117,8 +117,8 @@ static void find_storage (struct dws_ctx *ctx, const char *name,
     }
 }
 
-/* Bytes of a rabbit: all that jobs may have, what our jobs hold, and what no job
- * has: persistent storage and what other clients have.
+/* Bytes of a rabbit: the capacity for jobs, the claims of our jobs, and storage of no
+ * job: persistent storage and that of other clients.
  */
 struct room {
     json_int_t capacity;
@@ -195,7 +195,7 @@ static int add_drives (json_t *o, const struct dws_drives *drives)
                                                         all));
 }
 
-/* How many jobs hold something, by rabbit.
+/* Count the jobs with a claim, by rabbit.
  */
 static void count_allocations (struct job *job, void *arg)
 {

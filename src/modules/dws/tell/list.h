@@ -19,8 +19,8 @@
 json_t *list_jobs (struct dws_ctx *ctx, const struct asker *asker,
                    uint64_t after, int max);
 
-/* Every rabbit of the mapping: {"rabbits": [RABBIT...]}. A guest is not told
- * who uses it. NULL with errno ENOMEM.
+/* Every rabbit of the mapping: {"rabbits": [RABBIT...]}. Guests do not see who
+ * uses it. NULL with errno ENOMEM.
  */
 json_t *list_rabbits (struct dws_ctx *ctx, const struct asker *asker);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See logs.h. The module keeps no position in a log: a client that follows one asks
- * again, for the lines of the last seconds, and knows those that it has by their times.
+ * See logs.h. The module keeps no position in a log: a client that follows one requests
+ * the lines of the last seconds again and drops duplicates by their times.
  */
 
 #include <errno.h>
@@ -18,15 +18,15 @@
  */
 #define LOG_BYTES 65536
 
-/* The API server asks the rabbits for their logs, and one of them may not answer: the
- * logs of so many jobs of one user are read at one time, which leaves most workers of
- * the agent to workflows.
+/* Upper bound on jobs of one user whose logs are read at one time. The API server reads
+ * logs from the rabbits, any of which may hang, and most workers of the agent must stay
+ * free for workflows.
  */
 #define REQUESTS_MOST 4
 
-/* The agent carries out commands of one name one after the other. With the name of the
- * workflow that is one read for each job, and the record at the job's end, which has no
- * name, does not wait for it.
+/* The agent serializes commands with the same name. With the workflow's name there is
+ * one read at a time for each job, and the record at the job's end, which has no name,
+ * does not wait for it.
  */
 static json_t *command_read (const struct dws_workflow *wf, int since)
 {
@@ -41,7 +41,7 @@ static json_t *command_read (const struct dws_workflow *wf, int since)
     return o;
 }
 
-/* A job of somebody else is refused in the same way as one that is not there.
+/* A job of another user gets the same error as one that does not exist.
  */
 static int request_logs (struct dws_ctx *ctx, const flux_msg_t *msg,
                          dws_error_t *error)

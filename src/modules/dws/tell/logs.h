@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * dws.logs: what the containers of an active job have printed, read from Kubernetes
- * when somebody asks. The record that stays with the job is made at its end
- * (act/records.c).
+ * dws.logs: the output of the containers of an active job, read from Kubernetes for
+ * each request. act/records.c writes the job's record of it at the end.
  */
 
 #ifndef DWS_LOGS_H

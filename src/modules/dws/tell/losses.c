@@ -16,8 +16,8 @@
 #include "tell/losses.h"
 #include "tell/notices.h"
 
-/* Of each user so many losses are listed, and so many jobs whose data is out: his oldest
- * give way, and nobody else's.
+/* Upper bounds for each user: listed losses, and purged jobs whose stage-out is done.
+ * The user's own oldest entries give way.
  */
 #define LOSSES_MAX 256
 
@@ -38,8 +38,8 @@ static json_int_t userid_of (json_t *loss)
     return json_integer_value (json_object_get (loss, "userid"));
 }
 
-/* Make room in 'array' for one entry more of a user. Returns whether his oldest has
- * given way.
+/* Make room in 'array' for one more entry of a user. Returns true if the user's oldest
+ * was dropped.
  */
 static bool make_room (json_t *array, json_int_t userid)
 {
@@ -66,7 +66,8 @@ static bool remove_id (struct losses *losses, json_int_t id)
     return false;
 }
 
-/* Whoever starts anew puts what is still so on record once more.
+/* Is this loss on record already? A restarted module reports the losses that it
+ * finds once more.
  */
 static bool is_listed (struct losses *losses, json_int_t id, const char *text,
                        double until)
@@ -222,7 +223,7 @@ static json_t *visible_losses (struct losses *losses,
     return array;
 }
 
-/* A loss of somebody else is refused in the same way as one that is not listed.
+/* A loss of another user gets the same error as one that is not listed.
  */
 static int acknowledge_loss (struct losses *losses, json_t *array,
                              json_int_t id)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Losses: data of jobs that was not staged out after their end, when no
- * exception can tell their owners any more. They are kept in the KVS until
- * somebody acknowledges them.
+ * Losses: data of ended jobs that was not staged out, of which no exception can
+ * inform their owners any more. A loss stays in the KVS until it is
+ * acknowledged.
  */
 
 #ifndef DWS_LOSSES_H
@@ -13,29 +13,28 @@
 
 #include "facts/jobs.h"
 
-/* Reads the losses in the KVS, and whose data is out.
+/* Reads from the KVS the losses, and the purged jobs whose stage-out is done.
  */
 struct losses *losses_create (struct dws_ctx *ctx);
 void losses_destroy (struct losses *losses);
 
-/* Put a loss on record. Returns the future of its commit, or NULL with errno
- * set. A later loss of the same job takes the place of the earlier. 'until': the
- * stage-out can be tried again as long, 0: it cannot.
+/* Record a loss. Returns the future of its commit, or NULL with errno set. A later loss
+ * of the same job replaces the earlier. 'until' is when retries of the stage-out end,
+ * 0: none is possible.
  */
 flux_future_t *losses_report (struct job *job, const char *text, double until);
 
-/* The data of a job that may be on the list has been staged out all the same. As
- * losses_report().
+/* Remove the loss of a job, if there is one: its data has been staged out after all.
+ * Returns as losses_report().
  */
 flux_future_t *losses_made_good (struct job *job);
 
-/* A job's workflow does not exist any more: if data is lost by that, put it on
- * record.
+/* A job's workflow is gone: record the loss, if that loses data.
  */
 void losses_vanished (struct job *job);
 
-/* The data of a job that Flux has purged is out: dws-jobtap/waits.c looks for it here, as
- * there is no record of that job.
+/* Note that the data of a purged job is staged out. dws-jobtap/waits.c searches here,
+ * as the job has no record in the KVS.
  */
 void losses_moved (struct dws_ctx *ctx, uint64_t id, uint32_t userid);
 

@@ -26,20 +26,19 @@
 
 #define COMMAND "rabbit.notice_command"
 
-/* The command is killed, and run again later, when it has taken so long (s).
+/* Time limit of the command (s), after which it is killed and retried later.
  */
 #define NOTICE_TIMEOUT 60.
 
-/* So many are kept of each user: his oldest give way, and nobody else's.
+/* Upper bound on pending notices of each user: the user's own oldest give way.
  */
 #define NOTICES_MAX 256
 
-/* So many commands run at one time.
+/* Upper bound on commands that run at one time.
  */
 #define RUNNING_MAX 4
 
-/* One that could not be told is tried again after so long (s), and given up when it is
- * as old as that.
+/* Delays before a failed notice is retried, and the age at which it is given up (s).
  */
 #define RETRY_MIN 60.
 #define RETRY_MAX 3600.
@@ -47,8 +46,8 @@
 
 struct notice {
     struct notices *notices;
-    json_t *object;             // as the command gets it
-    struct process *process;    // NULL: it does not run
+    json_t *object;             // the input of the command
+    struct process *process;    // NULL: not running
     bool deferred;              // until the timer
     struct notice *next;
 };
@@ -104,7 +103,8 @@ static void notices_committed_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-/* With the next commit, in which that is which the last notice is about.
+/* Write the list with the next commit, which also has the change that the
+ * latest notice is about.
  */
 static void write_notices (struct notices *notices)
 {
@@ -196,8 +196,8 @@ static bool is_too_old (const struct notice *notice)
     return json_number_value (t) + AGE_MAX < flux_reactor_time ();
 }
 
-/* Is there any hope? A command that does not say so by its exit status has failed for
- * good; one that was killed, or could not be started, has said nothing.
+/* May a retry succeed? A command that exits has failed for good unless its status is
+ * EX_TEMPFAIL; one that was killed or could not be started is retried.
  */
 static bool may_try_again (const struct notice *notice, int status)
 {
@@ -264,7 +264,7 @@ static void start_notice (struct notice *notice)
     ERRNO_SAFE (free (input));
 }
 
-/* Nobody is to be told any more.
+/* Drop all notices, as no command is configured any more.
  */
 static void drop_all (struct notices *notices)
 {
@@ -314,7 +314,7 @@ void notices_start (struct notices *notices)
     end_deferral (notices);
 }
 
-/* What they are about
+/* Kinds of notices
  */
 
 void notices_stage_out (struct job *job, const char *text, double until)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Notices: what users are told by a command of the site (rabbit.notice_command), since
- * their jobs cannot tell them any more, or there is no job.
+ * Notices: messages that a command of the site (rabbit.notice_command) delivers to
+ * users about ended jobs and file systems, which no exception of a job can report.
  *
- * A notice is in the KVS from the commit on that records what it is about, until the
- * command has been run for it: at least once, whatever is restarted in between. Without
- * a command none are kept.
+ * A notice is written in the same commit as the event it is about, and stays in the KVS
+ * until the command has run for it. Restarts in between can repeat the delivery, but
+ * not lose it. Without a command no notices are kept.
  */
 
 #ifndef DWS_NOTICES_H
@@ -21,23 +21,22 @@ struct notices;
  */
 struct notices *notices_create (struct dws_ctx *ctx);
 
-/* What runs is killed, and run again by the next module.
+/* Kills running commands; the module runs them again when it is loaded again.
  */
 void notices_destroy (struct notices *notices);
 
-/* The data of a job was not staged out; 'until': it can be tried again as long, 0: it
- * is lost.
+/* The data of a job was not staged out. 'until' is when retries end, 0: the data is
+ * lost.
  */
 void notices_stage_out (struct job *job, const char *text, double until);
 
-/* A persistent file system expires, or is destroyed by that: libdws/tell/notice.h has
- * the events. 'expires' is 0 for one that is destroyed.
+/* A persistent file system expires or was destroyed: libdws/tell/notice.h lists the
+ * events. 'expires' is 0 for a destroyed one.
  */
 void notices_file_system (struct dws_ctx *ctx, const char *event,
                           const char *name, json_int_t userid, double expires);
 
-/* The module has been loaded, or has another configuration: tell what is still to be
- * told.
+/* The module was loaded or reconfigured: deliver pending notices now.
  */
 void notices_start (struct notices *notices);
 

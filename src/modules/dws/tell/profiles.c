@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See profiles.h. Requests that come while the agent reads wait for what it is
- * reading: users cannot make it read more than one thing at a time.
+ * See profiles.h. Requests during a read share its result, so users cannot
+ * cause more than one read at a time.
  */
 
 #include <errno.h>
@@ -24,8 +24,8 @@ enum kind {
     KINDS,
 };
 
-/* What concerns users: neither the commands with which storage is made nor the
- * pods, which can hold what is not for everybody's eyes.
+/* Fields of profiles that concern users. The commands that create storage and
+ * the pods are left out, as they can contain secrets.
  */
 #define SIZES(type) \
     "data." type ".allocationPadding", \
@@ -114,7 +114,7 @@ static void refuse_all (struct profiles *profiles, enum kind kind,
     }
 }
 
-/* Copies that NNF has made for single workflows are pinned.
+/* Leave out pinned profiles, which NNF has copied for single workflows.
  */
 static json_t *choose_profiles (json_t *objects)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * dws.profiles: the profiles of NNF that users may name in directives. They are
- * read from Kubernetes when somebody asks, and kept nowhere.
+ * dws.profiles: the profiles of NNF that users may name in directives. Each
+ * request reads them from Kubernetes; no copy is kept.
  */
 
 #ifndef DWS_PROFILES_H
@@ -14,7 +14,7 @@
 struct profiles *profiles_create (struct dws_ctx *ctx);
 void profiles_destroy (struct profiles *profiles);
 
-/* Queries to the agent will not be answered any more.
+/* The agent is gone: pending queries get no answer.
  */
 void profiles_agent_lost (struct profiles *profiles);
 

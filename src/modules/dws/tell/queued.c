@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See queued.h. Requests of one look are counted: when all are answered the next step is
- * taken. An answer that comes after the next look has begun is dropped.
+ * See queued.h. Each step of a check begins when all requests of the step before are
+ * answered. Answers that arrive during a later check are dropped.
  */
 
 #include <inttypes.h>
@@ -21,14 +21,14 @@
 #include "tell/list.h"
 #include "tell/queued.h"
 
-/* Seconds from a job's arrival in the queue to the first look, and between looks. A job
- * that gets nodes at once is not looked at.
+/* Seconds from a job's arrival in the queue to the first check, so that a job that gets
+ * nodes at once causes none, and between checks.
  */
 #define FIRST 2.
 #define LOOK 10.
 
-/* So many jobs are told why they wait. To count the nodes of the largest machine takes
- * some milliseconds, so they are counted for so many different constraints.
+/* Upper bounds on jobs that learn why they wait, and on different constraints for which
+ * nodes are counted: each count takes some milliseconds on the largest machine.
  */
 #define JOBS_MAX 50
 #define COUNTED_MAX 5
@@ -44,7 +44,7 @@ struct queued {
     json_t *queues;             // {NAME: why it is stopped, or null}
 };
 
-/* Nodes that jobs with one constraint may have.
+/* The nodes that satisfy one constraint.
  */
 struct places_of {
     json_t *constraint;
@@ -87,7 +87,7 @@ static void answered (struct queued *queued)
         queued->next (queued);
 }
 
-/* A request to which nobody could be asked counts as answered.
+/* Requests that could not be sent count as answered.
  */
 static void asked_all (struct queued *queued, void (*next)(struct queued *))
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Why jobs in the queue have no nodes yet, for the annotation user.rabbit
- * (tell/annotate.h). The scheduler does not say, so this looks every ten seconds while
- * a job is queued: first at the nodes, then at the urgency and the jobspec of the oldest
- * jobs, then at their queues. No job is looked at while none is queued, and nothing
- * outlives a reload.
+ * (tell/annotate.h). The scheduler does not report it, so a check runs every ten
+ * seconds while a job is queued: of the nodes, of the urgency and jobspec of the oldest
+ * jobs, and of their queues. A reload keeps no results.
  */
 
 #ifndef DWS_QUEUED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See quota.h. Which rules are for somebody is the asker's to find out, as that may
- * need the name service.
+ * See quota.h. The client finds the rules that apply to a user, since that may need the
+ * name service.
  */
 
 #include <errno.h>
@@ -86,7 +86,7 @@ static json_t *answer (struct dws_ctx *ctx, struct quota *quota)
                       "banks", quota->banks);
 }
 
-/* Without a payload, or one that says of whom: of the asker. Fails with EPERM and a
+/* Get the user id in the request, by default that of its sender. Fails with EPERM and a
  * text, or EPROTO.
  */
 static int read_request (const flux_msg_t *msg, json_int_t *userid,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What users and banks have of the storage that [rabbit.limits] allows them.
+ * dws.quota: the storage of users and banks that [rabbit.limits] counts.
  */
 
 #ifndef DWS_QUOTA_H

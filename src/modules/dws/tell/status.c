@@ -20,16 +20,16 @@
 #include "tell/notices.h"
 #include "tell/status.h"
 
-/* So many jobs are in one answer at most.
+/* Upper bound on jobs in one answer.
  */
 #define LIST_MAX 200
 
-/* What a guest may see of the jobs.
+/* Counts over the jobs that a guest may see.
  */
 struct seen {
     const struct asker *asker;
     struct counts counts;
-    struct job *oldest;         // longest in a state that is not reached
+    struct job *oldest;         // whose workflow is late for longest
 };
 
 static void see_job (struct job *job, void *arg)
@@ -97,9 +97,10 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
     return o;
 }
 
-/* A job of somebody else is refused in the same way as one that is not there. Root is
- * told which it is: the prolog must know a job without directives where the site does
- * not let root read jobspecs. Until all jobs are known nobody is told that there is none.
+/* A guest gets the same error for a job of another user as for one that does not exist.
+ * Root and the instance owner do not: the prolog must recognize a job without
+ * directives even if root may not read jobspecs. Until all jobs are known the error is
+ * EAGAIN.
  */
 static json_t *one_job (struct dws_ctx *ctx, const struct asker *asker,
                         uint64_t id)

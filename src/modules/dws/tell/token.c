@@ -2,14 +2,13 @@
  *
  * See token.h.
  *
- * All shells of a job ask at about the same time: one query to the agent
- * answers all requests for this job's token. A request is answered once it is
- * known whether its sender may have the token, which may be some time after a
- * restart of this module or of the agent; the shell decides how long it waits.
+ * The shells of a job ask at about the same time, so one query to the agent answers all
+ * requests for this job's token. After a restart of this module or the agent a request
+ * may wait until the job's owner is known; the shell decides how long it waits.
  *
- * Any user may ask, about any number, before it is known which jobs there are.
- * Requests for tokens are counted apart from others of the same user: the shells of
- * his jobs do not keep him from asking for something else.
+ * Any user may ask about any job id before the jobs are known, so requests are bounded.
+ * They are counted apart from the user's other requests, which the shells of his jobs
+ * must not crowd out.
  */
 
 #include <errno.h>
@@ -27,8 +26,8 @@
 #include "facts/sync.h"
 #include "tell/token.h"
 
-/* A user's jobs have no more shells at the same time than two for each node. The
- * smallest machine has a limit that is large enough for its tests.
+/* Bounds on requests of one user, whose jobs run at most two shells for each node at
+ * one time. The minimum suffices for tests on small machines.
  */
 #define REQUESTS_PER_NODE 2
 #define REQUESTS_MIN 1024
@@ -39,7 +38,7 @@ struct request {
     struct request *next;
 };
 
-/* All requests about one job.
+/* The pending requests about one job.
  */
 struct waiting {
     uint64_t jobid;
@@ -80,7 +79,7 @@ static void refuse_token (struct tokens *tokens, const flux_msg_t *msg,
         safe_log_error (tokens->ctx->h, DWS_TOPIC_TOKEN);
 }
 
-/* How many requests of a user are kept at most.
+/* The upper bound on pending requests of a user.
  */
 static size_t most_requests (struct tokens *tokens)
 {
@@ -93,8 +92,8 @@ static size_t most_requests (struct tokens *tokens)
 /* Answers
  */
 
-/* The instance owner has no business with a user's token either. A job of
- * somebody else is refused in the same way as one that is not there.
+/* The token is for the job's owner only, not for the instance owner. A job of
+ * another user gets the same error as one that does not exist.
  */
 static int check_owner (const struct job *job, uint32_t userid,
                         dws_error_t *error)
@@ -160,8 +159,8 @@ static void token_result_cb (struct dws_ctx *ctx, struct job *job,
     }
 }
 
-/* A workflow's status may name any Secret: the agent reads it if it belongs to
- * this very workflow.
+/* A workflow's status may name any Secret, so the agent reads it only if it
+ * belongs to this workflow.
  */
 static int ask_token (struct tokens *tokens, struct job *job)
 {
@@ -182,7 +181,7 @@ static int ask_token (struct tokens *tokens, struct job *job)
     return agent_query (tokens->ctx->agent, job, token_result_cb, command);
 }
 
-/* Refuse those who ask about somebody else's job.
+/* Refuse requests about another user's job.
  */
 static void refuse_others (struct tokens *tokens, struct waiting *w,
                            const struct job *job)
@@ -200,8 +199,7 @@ static void refuse_others (struct tokens *tokens, struct waiting *w,
     }
 }
 
-/* Bring the requests about a job one step forward. Without any left 'w' is
- * destroyed.
+/* Advance the requests about a job. Destroys 'w' if none is left.
  */
 static void advance_waiting (struct tokens *tokens, struct waiting *w)
 {

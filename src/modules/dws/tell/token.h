@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * dws.token: the secret with which a job's processes prove to containers on
- * its rabbits whose they are. It is read from Kubernetes when a shell of the
- * job asks, given to the job's owner and to nobody else, and kept nowhere.
+ * dws.token: the secret with which a job's processes prove to containers on its
+ * rabbits whose they are. Each query of a shell reads it from Kubernetes. Only
+ * the job's owner gets it, and no copy is kept.
  */
 
 #ifndef DWS_TOKEN_H
@@ -15,12 +15,11 @@
 struct tokens *tokens_create (struct dws_ctx *ctx);
 void tokens_destroy (struct tokens *tokens);
 
-/* Look again at requests that wait: the facts that they wait for may be
- * complete now.
+/* Retry pending requests: the facts that they need may be complete now.
  */
 void tokens_retry (struct tokens *tokens);
 
-/* Queries to the agent will not be answered any more.
+/* The agent is gone: pending queries get no answer.
  */
 void tokens_agent_lost (struct tokens *tokens);
 
