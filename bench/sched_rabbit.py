@@ -36,7 +36,7 @@ def make_machine(nodes: int) -> Machine:
 
 
 def make_job(rng: random.Random) -> Request:
-    """Hardly two are alike: what is known of one says nothing of another."""
+    """Random jobs are hardly ever alike, so the planner's caches rarely help."""
     nodes = int(2 ** rng.uniform(0, 12))
     return Request(
         groups=nodes,

@@ -35,14 +35,14 @@ def parse_args() -> argparse.Namespace:
 
 
 class Turns:
-    """Those of the module's reactor, in CPU time; see modhost.py."""
+    """Reader of the file in which modhost.py records long turns of the reactor."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
         self._seen = 0
 
     def since(self) -> dict[str, float]:
-        """The last call. Turns of less than a millisecond are not told apart."""
+        """Turns since the last call. Turns below a millisecond are not recorded."""
         lines = self.path.read_text().split()
         took = [float(line) for line in lines[self._seen :]]
         self._seen = len(lines)
@@ -53,7 +53,7 @@ class Turns:
 
 
 def attach(growth: Growth, module: int, turns: Turns) -> dict[str, Any]:
-    """Start the agent anew."""
+    """Restart the agent, and measure until it has synchronised and is idle."""
     growth.cluster.kill_agent()
     growth.wait_status("no agent", lambda s: not s["agent"]["attached"])
     before, server = cputime.of_process(module), growth.sim_cpu()

@@ -48,7 +48,7 @@ COMMANDS = [
     ["losses"],
 ]
 FIELDS = ("wall", "cpu")
-# What submits is measured by turns, so that what else the machine does meets all.
+# Submit commands are measured in turns, so that other load on the machine hits all.
 SUBMIT = ["submit", "-N1", "--quiet", "true"]
 SUBMITS = {
     "plain": SUBMIT,
@@ -59,7 +59,7 @@ SUBMITS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one command, in ms."""
+    """Wall-clock and CPU time of one command, in ms."""
 
     wall: float
     cpu: float
@@ -87,7 +87,7 @@ class Commands(Storm):
     done = 0
 
     def hold(self, count: int) -> None:
-        """Until so many jobs are held, each with a workflow."""
+        """Submit until this many jobs are held, each with a workflow."""
         self.submit(count - self.held, DIRECTIVE)
         self.held = count
         self.wait_status("proposals", lambda s: s["phases"]["pending"] >= count)
@@ -109,16 +109,17 @@ class Commands(Storm):
         for turn in range(repeats + 1):
             for name, words in table.items():
                 cost = once(words)
-                if turn > 0:  # the first reads files that nobody has read
+                if turn > 0:  # the first turn reads files that are not cached
                     costs[name].append(cost)
         return {name: median(found) for name, found in costs.items()}
 
     def submits(self, repeats: int) -> dict[str, dict[str, float]]:
-        """What submitting costs, and more with a directive: the median of the
-        differences to the plain one of the same turn."""
+        """Cost of each submit command, and the extra cost of a directive: the median
+        difference to the plain submit of the same turn."""
         costs: dict[str, list[Cost]] = {name: [] for name in SUBMITS}
         for turn in range(repeats):
-            # Nobody is always the first, or the one behind another.
+            # Rotate and reverse the order: no command always runs first or after
+            # the same other one.
             names = list(SUBMITS)
             names = names[turn % 3 :] + names[: turn % 3]
             for name in names if turn % 2 else reversed(names):

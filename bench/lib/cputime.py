@@ -1,5 +1,5 @@
-# CPU time by component, from /proc: what a shared machine does to the wall
-# clock it does not do to this.
+# CPU time and memory by component, from /proc. Other load on a shared machine distorts
+# wall-clock time far more than CPU time.
 # SPDX-License-Identifier: LGPL-3.0-only
 """CPU seconds (user and system) of processes and of a broker's threads."""
 
@@ -64,13 +64,13 @@ def of_children(pid: int) -> Counter[str]:
 
 
 def resident_bytes(pid: int) -> int:
-    """What the process has in memory."""
+    """Resident memory of the process."""
     pages = pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def peak_bytes(pid: int) -> int:
-    """The most that it has had."""
+    """Highest resident memory of the process so far."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) << 10

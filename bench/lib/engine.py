@@ -74,7 +74,7 @@ def client(jobs: int, rpcs: int) -> dict[str, Any]:
 
 
 def write_config(folder: pathlib.Path) -> None:
-    """Both engines get the same cores, whatever the machine has."""
+    """Configure R with CORES cores for both engines, whatever the machine has."""
     R = {
         "version": 1,
         "execution": {

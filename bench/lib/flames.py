@@ -1,4 +1,4 @@
-# A flame graph of what rabbit jobs cost; run by bench/flames.
+# Draws a flame graph of the CPU time of rabbit jobs; run by bench/flames.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Samples the processor while rabbit jobs run from submit to clean, with perf a thread
 of the broker, that of dws.so if no other is named, or with py-spy the agent, and draws
@@ -33,7 +33,7 @@ def perf_command(broker: int, data: pathlib.Path) -> list[str]:
 
 
 def perf_frame(line: str) -> str:
-    """One of perf script's lines: address, function, and in brackets its file."""
+    """Function, or library if unknown, of a line "ADDRESS FUNCTION (FILE)" of perf."""
     _address, _, what = line.strip().partition(" ")
     function, _, where = what.rpartition(" (")
     name = function.partition("+0x")[0]

@@ -31,7 +31,7 @@ Object = dict[str, Any]
 
 
 def jobspec(nodes: int, gib: int) -> str:
-    """A job of whole nodes, with so much of the rabbits next to each."""
+    """Jobspec of whole nodes, each with storage on the rabbit next to it."""
     core: Object = {"type": "core", "count": 1}
     task: Object = {"type": "slot", "count": 1, "label": "task", "with": [core]}
     node: Object = {"type": "node", "count": 1, "exclusive": True, "with": [task]}
@@ -51,7 +51,7 @@ def jobspec(nodes: int, gib: int) -> str:
 
 
 class Client:
-    """Measures the graph that is in the configuration of its instance."""
+    """Measures the graph that the instance's configuration names."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         import flux
@@ -89,7 +89,7 @@ class Client:
         return result
 
     def _fill(self) -> None:
-        """Give half of the machine to jobs, in patches."""
+        """Allocate half of the machine to jobs, in patches."""
         spec = jobspec(self.args.fill, self.args.gib)
         nodes = self.args.rabbits * self.args.nodes_per_rabbit
         count = nodes // self.args.fill
@@ -100,7 +100,7 @@ class Client:
             self._cancel(jobid)
 
     def _match(self, nodes: int) -> Object | None:
-        """Milliseconds that it takes; None if there is no room for such a job."""
+        """Milliseconds of one match; None if no such job fits."""
         spec = jobspec(nodes, self.args.gib)
         took = []
         for _ in range(self.args.jobs):
@@ -113,7 +113,7 @@ class Client:
         return {"p50_ms": statistics.median(took), "p99_ms": p99}
 
     def _allocate(self, spec: str) -> tuple[int, float | None]:
-        """The id, and the seconds that it took; None if there is no room."""
+        """Id and seconds of one match; None if the job does not fit."""
         self.jobid += 1
         payload = {"cmd": "allocate", "jobid": self.jobid, "jobspec": spec}
         began = time.monotonic()
@@ -135,7 +135,7 @@ class Client:
 
 
 class Bench:
-    """One machine, and an instance for each graph of it."""
+    """A machine, and an instance for each graph of that machine."""
 
     def __init__(self, args: argparse.Namespace, folder: pathlib.Path) -> None:
         self.args = args
@@ -154,11 +154,11 @@ class Bench:
     def run(self, name: str, graph: bytes, gib: int) -> Object:
         """Measure one graph in an instance of its own."""
         self._say(f"{name}: {len(graph) >> 20} MiB")
-        # Rabbits begin as down, until somebody says that they are up.
+        # The graph marks rabbits as down. No module marks them up here.
         text = re.sub(rb', ?"status": ?1\b', b"", graph)
         R = self.folder / "R.next"
         R.write_bytes(text)
-        # Memory that the one before has left to malloc would be taken for none.
+        # Memory that malloc reuses from the graph before would not be counted.
         (self.folder / "R").write_bytes(self.first_R)
         numbers = ("rabbits", "nodes_per_rabbit", "fill", "jobs", "format", "policy")
         words = [

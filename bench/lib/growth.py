@@ -1,4 +1,4 @@
-# What a rabbit job costs beside many others; run by bench/growth.
+# Measures CPU time of a rabbit job beside many held ones; run by bench/growth.
 # SPDX-License-Identifier: LGPL-3.0-only
 """CPU time of a rabbit job, from submit to clean, while so many others are held in
 the queue and have their workflows. Each figure is the median of several runs."""
@@ -20,7 +20,7 @@ from cluster import Failed
 from flux_k8s.names import KEY_WORKFLOW
 from storm import DIRECTIVE, LIMIT_S, Storm, jobspec, new_parser
 
-# What a site pays for. The simulator and what submits are not there.
+# Components that run at a site: neither the simulator nor the submitting process.
 SHOWN = {"dws": "dws.so", "agent": "agent", "job-manager": "job manager", "kvs": "KVS"}
 ALL = "all"
 PLAIN = "a plain job"  # all of it; it grows, too
@@ -33,8 +33,8 @@ class Growth(Storm):
     held = 0
 
     def hold(self, count: int) -> None:
-        """Until so many jobs are held, each with a workflow that is on record: that
-        is written some seconds later, and would be counted as another job's."""
+        """Submit until this many jobs are held, each with a workflow on record. The
+        record is written seconds later, and would count for another job."""
         spec = jobspec(DIRECTIVE, shell=False)
         waiting = [
             flux.job.submit_async(self.handle, spec, urgency=HELD)
@@ -58,7 +58,7 @@ class Growth(Storm):
         raise Failed(f"no {KEY_WORKFLOW} of {jobid}")
 
     def beside(self, count: int, dw: str | None = DIRECTIVE) -> Counter[str]:
-        """CPU seconds by component of so many jobs that run to their end."""
+        """CPU seconds by component of this many jobs that run to their end."""
         before, outcome = self.cpu(), self.stats()
         self.submit(count, dw)
         limit = time.monotonic() + LIMIT_S

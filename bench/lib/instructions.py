@@ -23,8 +23,7 @@ LINE = re.compile(r"^ *([\d,]+) \([ \d.]+%\) +(.*)$", re.MULTILINE)
 
 
 class Profile(Growth):
-    """An instance whose module dws is under callgrind, in the process 'child'; or whose
-    agent is."""
+    """An instance whose module dws, or agent, runs under callgrind as 'child'."""
 
     child: subprocess.Popen[bytes]
 
@@ -42,7 +41,7 @@ class Profile(Growth):
         self.wait_synced()
 
     def start_child(self, *command: pathlib.Path | str) -> None:
-        """What a Python program does."""
+        """Start a Python program under callgrind, which counts nothing yet."""
         self.child = subprocess.Popen(
             [
                 *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
@@ -53,7 +52,7 @@ class Profile(Growth):
         )
 
     def cpu(self) -> Counter[str]:
-        """Nobody asks for it here, and the agent may be elsewhere."""
+        """Empty: a profile needs no CPU times, and may have replaced the agent."""
         return Counter()
 
     def control(self, *words: str) -> None:

@@ -150,7 +150,7 @@ def main() -> None:
         *(args.flux, "dws2jgf", "--only-sched", "--cluster-name=fig"),
         *("-c", str(args.chunks), str(mapping_path)),
     ]
-    # The fastest of several runs: what else the machine does is not of interest.
+    # The fastest of several runs suffers least from other load on the machine.
     runs = [measure(command, R_path, out) for _ in range(args.repeat)]
     result["dws2jgf"] = min(runs, key=lambda run: run["wall_s"])
     if not args.no_baseline:

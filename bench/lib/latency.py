@@ -18,7 +18,7 @@ from cluster import Cluster
 from flux.job import JobspecV1
 
 DIRECTIVE = "#DW jobdw type=xfs capacity=10GiB name=scratch"
-# What lies between two events of a rabbit job.
+# Each span: its name, and the two events of a rabbit job that bound it.
 SPANS = [
     ("depend: Proposal", "submit", "depend"),
     ("queue", "depend", "alloc"),
@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     handle = flux.Flux()
-    # the product's time is measured, and not that of encryption
+    # without TLS: measure flux-dws, not encryption
     options = ("--root", str(args.workdir / "sim"), "--no-tls")
     cluster = Cluster(args.workdir, args.prefix, "instant", options)
     result: dict[str, Any] = {}

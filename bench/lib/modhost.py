@@ -1,5 +1,5 @@
-# The broker module dws.so in a process of its own, so that its memory and the turns of
-# its reactor can be told from everybody else's. Run by bench/lib/storm.py.
+# Hosts the broker module dws.so in a process of its own, so that a benchmark can
+# measure its memory and the turns of its reactor alone. Run by bench/lib/storm.py.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Usage: modhost.py /path/to/dws.so [FILE]
 
@@ -23,8 +23,8 @@ LONG_NS = 1_000_000
 
 
 def note_turns(core: ctypes.CDLL, reactor: ctypes.c_void_p, out: TextIO) -> list[Any]:
-    """From when the reactor has something to do until it waits again. Returns what
-    has to be kept while it runs."""
+    """Record the CPU time from each wake-up of the reactor until it waits again. The
+    caller keeps the returned callbacks alive while the reactor runs."""
     began = 0
 
     def begin(*_: object) -> None:
@@ -50,7 +50,7 @@ def main() -> int:
     handle = flux.Flux()
     handle.service_register("dws").get()
     pointer = ctypes.c_void_p(int(ffi.cast("uintptr_t", handle.handle)))
-    # What the broker does for a module: give it the configuration.
+    # Pass the configuration, as the broker does when it loads a module.
     core = ctypes.CDLL("libflux-core.so.2")
     core.flux_conf_pack.restype = ctypes.c_void_p
     words = ["rabbit"]

@@ -24,14 +24,14 @@ from flux_k8s.kube import Kube
 DIRECTIVE = "#DW jobdw type=xfs capacity=10GiB name=scratch"
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 LIMIT_S = 600
-# the agent tells of its requests that often
+# longer than the interval at which the agent reports its request counts
 STATS_S = 2.5
-# of the rig: the storage controller, DWS, and those on rabbits
+# controllers of the rig: the storage controller, DWS, and those on rabbits
 PARTS = ("slc", "dws", "rabbit-node-*")
 
 
 def cpu_ms(rig: pathlib.Path, part: str) -> float:
-    """CPU time of the controllers of a name."""
+    """CPU time so far of the controllers whose pid files match 'part'."""
     ticks = 0
     for path in (rig / "run").glob(f"{part}.pid"):
         stat = pathlib.Path(f"/proc/{path.read_text().strip()}/stat").read_text()
@@ -41,7 +41,7 @@ def cpu_ms(rig: pathlib.Path, part: str) -> float:
 
 
 class Rig:
-    """What has been spent so far."""
+    """The rig's cluster and instance, and their costs so far."""
 
     def __init__(self, folder: pathlib.Path, handle: flux.Flux) -> None:
         self._folder = folder
@@ -82,7 +82,7 @@ def jobspec(first: bool) -> JobspecV1:
 
 
 def times_of(handle: flux.Flux, jobid: int) -> dict[str, float]:
-    """When each event of a job came; it has to end well."""
+    """Time of each event of a job, which has to succeed."""
     times: dict[str, float] = {}
     for event in flux.job.event_watch(handle, jobid):
         times.setdefault(event.name, event.timestamp)
@@ -94,7 +94,7 @@ def times_of(handle: flux.Flux, jobid: int) -> dict[str, float]:
 
 
 def batch(handle: flux.Flux, rig: Rig, jobs: int, first: bool) -> dict[str, float]:
-    """Run so many jobs at once: times of all in s, costs for each."""
+    """Run this many jobs at once: times of all in s, costs for each."""
     before = rig.spent()
     spec = jobspec(first)
     ids = [flux.job.submit(handle, spec) for _ in range(jobs)]

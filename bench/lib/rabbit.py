@@ -55,8 +55,8 @@ def configure(work: pathlib.Path, rabbits: int) -> None:
         "rabbits": {k: {"capacity": 1 << 44, "hostlist": v} for k, v in names.items()},
     }
     (work / "mapping.json").write_text(json.dumps(mapping))
-    # Nobody has submitted these jobs. Their workflows stay: nobody carries out what the
-    # module wants done with them.
+    # The jobs of these workflows do not exist. The workflows stay nevertheless: no
+    # agent carries out the module's commands to tear them down.
     table = {"mapping": str(work / "mapping.json")}
     config = flux.Flux().rpc("config.get").get()
     (work / "config.json").write_text(json.dumps({**config, "rabbit": table}))

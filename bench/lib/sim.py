@@ -24,7 +24,7 @@ PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
 class Process:
-    """A running dws-sim, and what the kernel says about it."""
+    """A running dws-sim, and its figures in /proc."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.kubeconfig = args.workdir / "kubeconfig"

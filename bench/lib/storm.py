@@ -99,14 +99,15 @@ def quantile(ordered: list[float], q: float) -> float:
 
 
 def machine(rabbits: int) -> tuple[str, ...]:
-    """For dws-sim: so many rabbits; from the third on their nodes are elsewhere."""
+    """Options of dws-sim for this many rabbits. Only the first two have nodes of the
+    instance."""
     more = 2 * rabbits - 4
     hosts = "node[0-3]" + (f",far[0-{more - 1}]" if more > 0 else "")
     return ("--nodes", hosts, "--rabbits", f"rabbit[0-{rabbits - 1}]")
 
 
 def kube_folder() -> pathlib.Path | None:
-    """Where t/kube/run has its cluster, if it is that which runs us."""
+    """Folder of the cluster that t/kube/run has started for this run, if any."""
     folder = os.environ.get("DWS_KUBE")
     return pathlib.Path(folder) if folder else None
 
@@ -128,7 +129,7 @@ class Storm:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """All is there, as long as this is entered."""
+        """Run the cluster and the agent within this context."""
         try:
             self.cluster.start()
             self.wait_synced()
@@ -152,13 +153,13 @@ class Storm:
         return cpu
 
     def sim_cpu(self) -> float:
-        """That of a real API server is not looked for."""
+        """CPU seconds of dws-sim; 0 with a real API server, which is not measured."""
         return 0.0 if self.cluster.kube else cputime.of_process(self.cluster.pid(SIM))
 
     def counts(self) -> Counter[str]:
-        """What has been asked of and written to stores so far: requests of the agent,
-        versions of the API server's (writes of all, the controllers included), and
-        bytes of the KVS, which only a flux-core has."""
+        """Load on the stores so far: requests of the agent, versions of the API
+        server's store (all writes, the controllers' included), and bytes of the KVS,
+        which only a flux-core has."""
         kube = Kube(str(self.cluster.kubeconfig))
         _, version = kube.list_all("workflows", "")
         counts = Counter(api_writes=int(version))
@@ -195,7 +196,7 @@ class Storm:
             time.sleep(0.05)
 
     def drain(self) -> None:
-        """Until no job is active and nothing is left of any."""
+        """Wait until no job is active and no workflow is left."""
         self.handle.rpc("job-manager.drain", {}).get()
         self.wait_status(
             "no job", lambda s: s["workflows"] == 0 and sum(s["phases"].values()) == 0
@@ -219,7 +220,7 @@ class Storm:
             future.get_id()
 
     def batch(self, count: int, dw: str | None = DIRECTIVE) -> dict[str, Any]:
-        """Submit so many together and wait until all is over."""
+        """Submit this many jobs together and wait until all have ended."""
         counts = self.counts()
         before, outcome = self.cpu(), self.stats()
         began = time.monotonic()
@@ -242,7 +243,7 @@ class Storm:
         }
 
     def slow_api(self, count: int) -> dict[str, Any]:
-        """The same jobs when each answer of the API server takes its time."""
+        """Run the same jobs without and with a delay of each API server answer."""
         result: dict[str, Any] = {"answers_after_s": self.args.latency}
         for key, slow in (("at_once", "0"), ("slow", str(self.args.latency))):
             self.cluster.ctl("api", "--slow", slow)
@@ -251,9 +252,8 @@ class Storm:
         return result
 
     def live(self, count: int) -> dict[str, Any]:
-        """So many workflows at the same time, held before their jobs run. The
-        module is in a process of its own: what that has in memory more than
-        before is what it keeps."""
+        """Hold this many workflows before their jobs run. The module runs in a process
+        of its own, whose memory grows by what the module stores."""
         result: dict[str, Any] = {"jobs": count}
         run("flux", "queue", "stop", "--all")
         run("flux", "module", "remove", "dws")
@@ -266,13 +266,13 @@ class Storm:
             finally:
                 module.terminate()
         run("flux", "module", "load", str(dws))
-        # A broker need not tell the agent that this process has gone.
+        # A broker need not notify the agent that this process has ended.
         self.cluster.kill_agent()
         self.cluster.start_agent()
         return result
 
     def release(self, count: int) -> dict[str, Any]:
-        """Let the jobs run that live() has held."""
+        """Release the jobs that live() has held."""
         result: dict[str, Any] = {"jobs": count}
         self.wait_synced()
         with StatusWatch(result, "status"):
@@ -327,14 +327,14 @@ def show(name: str, result: dict[str, Any]) -> None:
 
 
 class Notes(dict[str, Any]):
-    """Results by name, each of them shown as it comes, or all in the end as JSON."""
+    """Results by name, each printed at once, or all in the end as JSON."""
 
     def __init__(self, as_json: bool) -> None:
         super().__init__()
         self._as_json = as_json
 
     def begin(self, storm: Storm) -> None:
-        """Get past what only first jobs cost."""
+        """Pay costs that only the first jobs cause."""
         self["engine"] = storm.cluster.engine
         if not self._as_json:
             print(f"Running on {storm.cluster.engine}", flush=True)
@@ -353,7 +353,7 @@ class Notes(dict[str, Any]):
 def new_parser(
     prog: str, description: str | None, rabbits: int = 2
 ) -> argparse.ArgumentParser:
-    """With the options that all have that make a Storm."""
+    """Parser with the options that every user of Storm shares."""
     parser = argparse.ArgumentParser(prog=prog, description=description)
     add = parser.add_argument
     for name in ("workdir", "prefix", "from"):
@@ -364,7 +364,7 @@ def new_parser(
     schedule = "schedule with Fluxion, its queue policy being fcfs, easy, ..."
     add("--fluxion", metavar="POLICY", help=schedule)
     add("--json", action="store_true")
-    # What Storm goes by besides.
+    # Settings that Storm reads and that not every benchmark offers as options.
     parser.set_defaults(shell=False, latency=0.0, workers=0)
     return parser
 
@@ -382,7 +382,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def ratios(result: dict[str, Any]) -> dict[str, float]:
-    """What the figures come to, whatever the machine."""
+    """Ratios of the figures, which machines of any speed can compare."""
 
     def per_job(key: str) -> float:
         return sum(result[key]["cpu_s"].values()) / float(result[key]["jobs"])
@@ -417,7 +417,7 @@ def main() -> int:
         note("plain jobs", storm.batch(args.jobs, None))
         note("few rabbit jobs", storm.batch(max(1, args.jobs // 10)))
         note("rabbit jobs", storm.batch(args.jobs))
-        # what comes later has a larger KVS
+        # later batches run with a larger KVS
         note("plain jobs again", storm.batch(args.jobs, None))
         if args.latency:
             note("slow API", storm.slow_api(args.jobs))

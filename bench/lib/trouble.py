@@ -72,7 +72,7 @@ class Trouble(Storm):
         return total / sum(counts.values())
 
     def run(self, count: int) -> dict[str, Any]:
-        """So many jobs; raises Failed if one of them fails or leaves anything."""
+        """Run this many jobs. Raises Failed if one fails or leaves a command behind."""
         refused, early = self.refusals()
         answers = self.status()["agent"]["api"]["latency"]
         batch = self.batch(count)
@@ -106,7 +106,7 @@ class Trouble(Storm):
             self.cluster.ctl("api", "--clear")
 
     def with_absence(self, count: int, after_s: float, away_s: float) -> dict[str, Any]:
-        """The same while it goes away once."""
+        """Run the same jobs while the API server is away once."""
         words = ("api", "--away", str(away_s))
         self.then = threading.Timer(after_s, self.cluster.ctl, words)
         result = {"away_s": away_s, **self.run(count)}
@@ -116,9 +116,9 @@ class Trouble(Storm):
 
 
 def unluckiest(jobs: int, requests: int, rate: float) -> int:
-    """How often the one of so many jobs is refused that is refused most, as is to be
-    expected if a part of all requests is."""
-    times, left = 0, 1.0  # what part of the jobs is refused so often, or oftener
+    """Expected refusals of the unluckiest of the jobs, if the server refuses a share
+    'rate' of all requests."""
+    times, left = 0, 1.0  # share of the jobs with this many refusals, or more
     while left * jobs >= 1.0:
         some = math.comb(requests, times) * rate**times
         left -= some * (1.0 - rate) ** (requests - times)
@@ -127,11 +127,11 @@ def unluckiest(jobs: int, requests: int, rate: float) -> int:
 
 
 def ratios(args: argparse.Namespace, result: dict[str, Any]) -> dict[str, float]:
-    """What the figures come to, whatever the machine: 1 is all that can be had."""
+    """Ratios of the figures, which machines of any speed can compare. 1 is ideal."""
     healthy, late, refused, away = (
         result[key] for key in ("healthy", "late answers", "some refused", "away")
     )
-    # What is simulated answers a little later than it was told to.
+    # dws-sim answers slightly later than configured.
     allowed = args.workers / (late["answers_after_s"] * late["requests_per_job"])
     allowed = min(allowed, healthy["jobs_per_s"])
     requests = healthy["requests_per_job"]

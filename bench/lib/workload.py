@@ -14,7 +14,7 @@ from typing import Any
 
 Object = dict[str, Any]
 
-# What a site sets, and what it would have to set to get what flux-coral2 does.
+# Setups of a site; "nodes first" allocates in flux-coral2's order.
 WAYS = {
     "Fluxion": ["--scheduler=fluxion"],
     "sched-rabbit": ["--scheduler=sched-rabbit"],

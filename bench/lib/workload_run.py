@@ -1,4 +1,4 @@
-# One run of the workload, in an instance of one broker; run by workload.py.
+# Runs the workload once, in an instance of one broker; run by workload.py.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Jobs of all kinds on a made-up machine whose storage takes its time."""
 
@@ -100,7 +100,7 @@ def machine() -> bytes:
 
 
 class Killer(threading.Thread):
-    """Kills a part at random, again and again, until it is told to stop."""
+    """Kills a random part, again and again, until it is stopped."""
 
     def __init__(self, cluster: Cluster, every_s: float, seed: int) -> None:
         super().__init__(daemon=True)
@@ -165,7 +165,7 @@ class Workload:
         return str(self.handle.rpc("job-info.lookup", request).get()[key])
 
     def job(self, jobid: int) -> Held | str:
-        """What a job has held, or what is wrong with it."""
+        """Nodes and times that the job held; an error text if it never had nodes."""
         eventlog = list(map(json.loads, self.lookup(jobid, "eventlog").splitlines()))
         trouble, times = trouble_of(eventlog), times_of(eventlog)
         name = flux.job.JobID(jobid).f58plain
