@@ -16,7 +16,7 @@ import flux
 from instance import here
 
 LIMIT_S = 120.0
-# Each is removed before what it stands on.
+# In the order of unloading: a module before the modules that it depends on.
 SCHEDULERS = (
     "sched-rabbit",
     "sched-simple",
@@ -27,11 +27,11 @@ SCHEDULERS = (
 
 
 class Failed(Exception):
-    """Something did not go as it should; the text says what."""
+    """A command or a job failed; the text names it."""
 
 
 def run(*command: str) -> str:
-    """Run a command that must succeed; its output."""
+    """Run a command and return its output. Raises Failed if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout}")
@@ -54,12 +54,10 @@ class Cluster:
     ) -> None:
         """
         Args:
-            preset: of dws-sim; "" for what sim_options have.
-            rabbit: more of the table [rabbit].
-            fluxion: the options of Fluxion's queue, where that is to be loaded and
-                not sched-rabbit.
-            kube: the folder of a cluster that is there already (t/kube), in place of
-                a simulated one.
+            preset: of dws-sim; "" for the one in sim_options.
+            rabbit: more keys for the table [rabbit].
+            fluxion: options of Fluxion's queue: load Fluxion, not sched-rabbit.
+            kube: folder of a running cluster (t/kube) to use, not a simulated one.
         """
         self.kube = kube
         self.kubeconfig = (kube or workdir) / "kubeconfig"
@@ -81,7 +79,7 @@ class Cluster:
         self._children[command[0]] = child
 
     def pid(self, command: str) -> int:
-        """Of a process that was started here."""
+        """Process id of a command that this object has started."""
         return self._children[command].pid
 
     def _start_sim(self) -> None:
@@ -98,7 +96,7 @@ class Cluster:
         with os.fdopen(ready) as stream:
             if "ready" not in stream.readline():
                 raise Failed(f"dws-sim: {(self._workdir / 'dws-sim.log').read_text()}")
-        # What flux rabbit retry and profiles need, which the role of NNF has not.
+        # NNF's role lacks the rights for flux rabbit retry and profiles.
         profiles = ("nnfstorageprofiles:list", "nnfcontainerprofiles:list")
         self.ctl("grant", "nnfdatamovements:delete", *profiles)
 
@@ -131,7 +129,7 @@ class Cluster:
         return str(self._prefix / "lib" / "flux" / "modules" / name)
 
     def remove_scheduler(self) -> None:
-        """Whichever is loaded."""
+        """Unload the loaded scheduler."""
         listing = run("flux", "module", "list")
         loaded = {line.split()[0] for line in listing.splitlines()}
         for name in SCHEDULERS:
@@ -139,14 +137,14 @@ class Cluster:
                 run("flux", "module", "remove", name)
 
     def load_machine(self, R: bytes) -> None:
-        """Take this R, whose nodes are all up, for what the instance has."""
+        """Replace the instance's resources by this R, with all nodes up."""
         self.remove_scheduler()
         run("flux", "module", "remove", "resource")
         self._R.write_bytes(R)
         run("flux", "module", "load", "resource", "noverify", "monitor-force-up")
 
     def _with_graph(self) -> bytes:
-        """R with the graph that has the rabbits."""
+        """R with a resource graph that includes the rabbits."""
         return subprocess.run(
             ["flux", "dws2jgf", "--cluster-name=machine", str(self.mapping)],
             input=self._R.read_bytes(),
@@ -155,7 +153,7 @@ class Cluster:
         ).stdout
 
     def load_fluxion(self) -> None:
-        """Fluxion; if it is loaded, anew."""
+        """Load Fluxion, or load it again."""
         self.remove_scheduler()
         run("flux", "module", "load", "sched-fluxion-resource", "match-format=rv1")
         options = [f"{key}={value}" for key, value in (self._fluxion or {}).items()]
@@ -176,7 +174,7 @@ class Cluster:
         agent.wait()
 
     def wait_synced(self, handle: flux.Flux) -> None:
-        """Until the module knows what Kubernetes has."""
+        """Wait until the module has synchronised with Kubernetes."""
         limit = time.monotonic() + LIMIT_S
         while not handle.rpc("dws.status", {}).get()["agent"]["synced"]:
             if time.monotonic() > limit:
@@ -189,7 +187,7 @@ class Cluster:
         return run("dws-sim", "ctl", "--kubeconfig", str(self.kubeconfig), *words)
 
     def stop(self) -> None:
-        # The agent, which is younger, would tell that the cluster is gone.
+        # Newest first: the agent would log errors once the cluster is gone.
         for child in reversed(self._children.values()):
             child.terminate()
             child.wait()

@@ -43,7 +43,7 @@ def default_of(key: shapes.ConfigKey) -> str:
 
 
 def bounds_of(key: shapes.ConfigKey) -> str:
-    """Those that the type does not say by itself."""
+    """Bounds of a key that its type does not imply, as text for the page."""
     words = key["bounds"].split()
     if ">=" in words:
         return f"{words[-1]} or more"
@@ -74,7 +74,7 @@ def keys() -> str:
 
 
 def page(text: str) -> str:
-    """The manual page with its section KEYS made anew."""
+    """The manual page with a new section KEYS."""
     head, rest = text.split(BEGIN)
     following = NEXT.search(rest)
     assert following

@@ -1,4 +1,4 @@
-# What of a folder's C code has run, by the notes that gcov left in a build.
+# Reports which C code of a folder has run, from the gcov files of a build.
 # SPDX-License-Identifier: LGPL-3.0-only
 """usage: coverage.py BUILD FOLDER    (run by scripts/engine-coverage)"""
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def gcov(gcno: pathlib.Path) -> list[Any]:
-    """What gcov says of an object file: its source files."""
+    """gcov's report on an object file: an entry for each source file."""
     gcda = gcno.with_suffix(".gcda")
     done = subprocess.run(
         ["gcov", "-j", "-t", str(gcda if gcda.exists() else gcno)],

@@ -1,8 +1,7 @@
-# Looks for knots in a library: object files, and the folders of their sources,
-# that need each other in a circle. What each object file defines and needs is
-# what nm says, so a header that is included for a type is no arrow between
-# object files; it is one between folders. A header *_private.h is for its own
-# folder.
+# Finds circular dependencies in a library: between object files, by their symbols
+# (nm), and between the folders of their sources, by symbols and #include. A header
+# included for its types alone is therefore an arrow between folders, and none between
+# object files. A header *_private.h belongs to its own folder.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Usage: cycles.py [--arrows] BUILD TARGET
 
@@ -40,7 +39,7 @@ def target_objects(
 
 
 def symbols(obj: pathlib.Path) -> tuple[set[str], set[str]]:
-    """What an object file defines for others, and what it needs of them."""
+    """Symbols that an object file exports, and symbols that it leaves undefined."""
     listing = subprocess.run(
         [os.environ.get("NM", "nm"), "-g", "-P", str(obj)],
         capture_output=True,
@@ -56,7 +55,7 @@ def symbols(obj: pathlib.Path) -> tuple[set[str], set[str]]:
 
 
 def link_arrows(objects: dict[str, pathlib.Path]) -> Arrows:
-    """Which source needs which, by the symbols of their object files."""
+    """Arrows between sources, by the symbols of their object files."""
     table = {name: symbols(obj) for name, obj in objects.items()}
     home = {symbol: name for name, (defined, _) in table.items() for symbol in defined}
     arrows: Arrows = {name: collections.defaultdict(set) for name in table}

@@ -43,8 +43,8 @@ echo "rank $FLUX_TASK_RANK has $DW_JOB_scratch"
 
 
 class Follower:
-    """Everything that happens to a job, in Flux and in Kubernetes. Made before
-    the job is, so that nothing is missed."""
+    """Collects the events of a job, in Flux and in Kubernetes. Create the follower
+    before the job, or early events are lost."""
 
     def __init__(self, kubeconfig: pathlib.Path) -> None:
         self._kube = Kube(str(kubeconfig), connections=2)
@@ -55,7 +55,7 @@ class Follower:
         threading.Thread(target=self._watch_workflow, daemon=True).start()
 
     def follow(self, jobid: flux.job.JobID) -> None:
-        """Say which job it is."""
+        """Set the job to follow."""
         self._jobid = jobid
         threading.Thread(target=self._watch_job, daemon=True).start()
 
@@ -110,14 +110,14 @@ class Follower:
 
 
 def follow(cluster: Cluster, follower: Follower) -> dict[str, Any]:
-    """Show the job's way. Returns its variables and the files it left."""
+    """Print the job's events. Returns its variables and the files it has written."""
     seen: dict[str, Any] = {"variables": {}, "files": {}, "exception": None}
     for what, value in follower.events():
         if what == "ready":
             took = follower.ended[value] - follower.began[value]
             say("  ", GOOD, f" {value:9} {took * 1000:7.0f} ms   {MEANING[value]}")
         elif what == "state" and value == "DataOut":
-            # Unmounted from the nodes, but still there: as the rabbit has it.
+            # The nodes have unmounted the storage; read its files on the rabbit.
             for path in json.loads(cluster.ctl("state"))["backing"]:
                 for file in sorted(pathlib.Path(path).glob("result.*")):
                     seen["files"][file.name] = file.read_text().strip()
@@ -212,7 +212,7 @@ def demo(cluster: Cluster, picture: pathlib.Path) -> bool:
 
 
 def keep(workdir: pathlib.Path) -> None:
-    """Say how to connect, and wait to be ended."""
+    """Print how to connect, and wait for SIGINT or SIGTERM."""
     endings = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, endings)
     say(

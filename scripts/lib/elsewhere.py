@@ -1,5 +1,5 @@
-# A storage profile for Lustre file systems whose management target is none of a
-# rabbit's: one that is persistent keeps no rabbit from other jobs' Lustre.
+# A storage profile for Lustre file systems with an external management target: a
+# persistent one occupies no rabbit that other jobs' Lustre could use.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The profile "elsewhere"."""
 
@@ -15,7 +15,7 @@ _VERSION = "v1alpha11"
 
 
 def make_profile(kubeconfig: pathlib.Path) -> None:
-    """Give it to a simulated cluster."""
+    """Create the profile in a simulated cluster."""
     api = client.CustomObjectsApi(
         config.new_client_from_config(str(kubeconfig), context="admin")
     )

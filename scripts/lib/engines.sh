@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Where the engines that are not ours are on this machine. Sourced by the
-# programs that run tests; prints nothing but what was asked for.
+# Finds foreign engines on this machine. Sourced by the programs that run tests; the
+# functions print nothing but their result.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 # find_flux_core: the flux command of a flux-core: FLUX, unless that is of the
@@ -50,9 +50,9 @@ find_spack () {
     test -x "${DWS_SPACK:-}/bin/spack" && echo "$DWS_SPACK"
 }
 
-# find_coral2_client TOP: the folder with the package kubernetes that flux-coral2 can
-# use, which is 32 or older: newer ones refuse its arguments. That of the checkout TOP,
-# from scripts/setup --tests. Status 1: there is none.
+# find_coral2_client TOP: the folder of the checkout TOP with the package kubernetes for
+# flux-coral2, from scripts/setup --tests. Versions above 32 reject its arguments.
+# Status 1: there is none.
 find_coral2_client () {
     local path=$1/.venv/coral2-client
     test -d "$path/kubernetes" && echo "$path"

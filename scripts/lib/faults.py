@@ -1,7 +1,7 @@
-# The table of doc/faults.md, from the tests that prove each of its cells: what
-# dws_fault (t/sharness.d/workflow.sh) compares with, t/*.t have in comments.
-# Prints the page; with --write puts it in its place; with --expect NAME FILE
-# prints what the jobs of that test have to come to.
+# Generates doc/faults.md from comments in t/*.t, with which dws_fault
+# (t/sharness.d/workflow.sh) compares the outcome of its jobs. Prints the page; with
+# --write writes it into the tree; with --expect NAME FILE prints the expected outcome
+# of each job of that test.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Write doc/faults.md."""
 
@@ -33,7 +33,7 @@ out of date.
 
 @dataclass
 class Fault:
-    """One row: what each job comes to, and in which words."""
+    """A row: the outcome of the job in each phase, and its text."""
 
     name: str
     text: str
@@ -71,7 +71,7 @@ def read(path: pathlib.Path) -> list[Fault]:
 
 
 def read_all() -> list[Fault]:
-    """Those of all test files."""
+    """The faults of all test files, by file name."""
     return [f for path in sorted((TOP / "t").glob("*.t")) for f in read(path)]
 
 

@@ -1,8 +1,7 @@
-# What jobs have held nodes for, out of their eventlogs (RFC 21); for bench/workload and
-# tier nnf.
+# Computes from eventlogs (RFC 21) how long jobs have held nodes, and what for. Used by
+# bench/workload and tier nnf.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Node-seconds that jobs compute, and that they hold nodes without computing; and
-whether a node was ever given to two of them at once."""
+"""Node-seconds with and without computing, and nodes allocated to two jobs at once."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Times:
-    """When what happened to a job, in seconds; it has had nodes."""
+    """Times of the events of a job that has had nodes, in seconds."""
 
     alloc: float
     free: float
-    start: float | None  # None: it has not run
+    start: float | None  # None: the job has not run
     finish: float | None
 
     @property
@@ -34,8 +33,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Held:
-    """A job, its nodes and its times; whether it has ended well, and had its nodes
-    for itself."""
+    """A job with its nodes and times, its failure, and whether it was exclusive."""
 
     jobid: int
     nodes: tuple[str, ...]
@@ -45,7 +43,7 @@ class Held:
 
 
 def times_of(eventlog: list[Object]) -> Times | None:
-    """None for a job that has never had nodes, or has them still."""
+    """Times of a job; None if it has never had nodes, or holds them still."""
     first: dict[str, float] = {}
     for event in eventlog:
         first.setdefault(event["name"], event["timestamp"])
@@ -55,7 +53,7 @@ def times_of(eventlog: list[Object]) -> Times | None:
 
 
 def trouble_of(eventlog: list[Object]) -> str:
-    """What ended the job: an exception, or how it finished; "" if it ended well."""
+    """Failure of the job: fatal exception or exit status; "" if it has succeeded."""
     for event in eventlog:
         context = event.get("context", {})
         if event["name"] == "exception" and context["severity"] == 0:
@@ -80,8 +78,8 @@ class Sums:
 
 
 def given_twice(jobs: list[Held]) -> list[str]:
-    """A line for each time that a node was given to a job while another had it, and one
-    of them was to have it alone."""
+    """A line for each node that two jobs held at once although one of them was
+    exclusive."""
     wrong = []
     last: dict[str, Held] = {}
     for job in sorted(jobs, key=lambda j: j.times.alloc):

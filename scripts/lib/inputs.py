@@ -28,7 +28,7 @@ def rows() -> list[list[str]]:
 
 
 def methods() -> dict[str, str]:
-    """Who may send each request."""
+    """Permitted senders of each request of the page: "owner" or "any user"."""
     return {
         method: row[1]
         for row in rows()

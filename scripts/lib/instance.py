@@ -1,5 +1,5 @@
-# A Flux instance of made-up nodes with flux-dws, under solo or under a flux-core:
-# what the demo, the benchmarks and soak start, and how they name it.
+# Starts a Flux instance of simulated nodes with flux-dws, under solo or a flux-core.
+# Used by the demo, the benchmarks and soak.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Run as a program: instance.py [OPTIONS] PROGRAM [ARG...] starts an instance and
 runs a Python program in it, with --workdir and --prefix as its first arguments."""
@@ -14,12 +14,12 @@ import signal
 import subprocess
 import sys
 
-# Variables that are made longer, not replaced.
+# Variables that are prepended to, not replaced.
 SEARCH_PATHS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 
 def span(count: int) -> str:
-    """0 to count-1, as ranks and hosts are written."""
+    """Ranks 0 to count-1 as an idset."""
     return f"0-{count - 1}" if count > 1 else "0"
 
 
@@ -30,11 +30,11 @@ def command(*words: str) -> str:
 
 
 class Engine:
-    """One flux command, and what its instances need to find flux-dws.
+    """A flux command, and the settings with which its instances find flux-dws.
 
     Args:
-        flux: the flux command, ours (solo) or that of a flux-core.
-        prefix: where flux-dws is installed, and the Python with what it needs.
+        flux: the flux command, of solo or of a flux-core.
+        prefix: where flux-dws and its Python packages are installed.
     """
 
     def __init__(self, flux: pathlib.Path, prefix: pathlib.Path) -> None:
@@ -43,7 +43,7 @@ class Engine:
         self.is_solo = flux.parent == prefix / "bin"
 
     def describe(self) -> str:
-        """For people: its name, version and place."""
+        """Name, version and path, for people."""
         lines = command(str(self.flux), "--version").splitlines()
         words = dict(line.split(":", 1) for line in lines if ":" in line)
         if self.is_solo:
@@ -51,8 +51,8 @@ class Engine:
         return f"flux-core {words['commands'].strip()} ({self.flux})"
 
     def prepare(self, workdir: pathlib.Path, nodes: int, cores: int) -> None:
-        """Write what instances need below workdir: the configuration of made-up
-        nodes node[0-N-1] to conf.d/engine.toml, and for a flux-core more."""
+        """Write the configuration of simulated nodes node[0-N-1] to
+        workdir/conf.d/engine.toml, and more files that a flux-core needs."""
         conf, packages = workdir / "conf.d", workdir / "packages"
         conf.mkdir(exist_ok=True)
         children = {"core": span(cores)}
@@ -70,12 +70,12 @@ class Engine:
                 '[modules]\nalternatives.sched = "sched-simple"\n'
                 'alternatives.feasibility = "sched-simple"\n'
             )
-            # Made-up nodes have more cores than there are to be bound to.
+            # Simulated nodes have more cores than this host: binding would fail.
             initrc = command(str(self.flux), "config", "builtin", "shell_initrc")
             (workdir / "initrc.lua").write_text(
                 f'shell.options["cpu-affinity"] = "off"\nsource ("{initrc.strip()}")\n'
             )
-            # Only our own packages: the engine has its own bindings.
+            # Link our own packages alone: the engine brings its own bindings.
             packages.mkdir(exist_ok=True)
             for package in self.prefix.glob("lib/python3*/site-packages/flux_*"):
                 link = packages / package.name
@@ -84,7 +84,7 @@ class Engine:
         (conf / "engine.toml").write_text(text)
 
     def options(self, workdir: pathlib.Path, nodes: int) -> list[str]:
-        """For flux start, after prepare()."""
+        """Options of flux start, after prepare()."""
         options = [f"--test-size={nodes}", f"--config-path={workdir / 'conf.d'}"]
         if self.is_solo:
             return [*options, f"--test-hosts=node[{span(nodes)}]"]
@@ -97,8 +97,7 @@ class Engine:
         ]
 
     def variables(self, workdir: pathlib.Path) -> dict[str, str]:
-        """To add to the environment; a search path is to be put in front of what
-        is there."""
+        """Variables to add to the environment. The caller prepends search paths."""
         ours = self.prefix / "lib" / "flux"
         found = {
             "FLUX_MODULE_PATH_PREPEND": str(ours / "modules"),
@@ -116,7 +115,8 @@ class Engine:
         return found
 
     def environment(self, workdir: pathlib.Path) -> dict[str, str]:
-        """Ours, with its variables, and outside of any instance."""
+        """The environment of this process with variables(), outside of any
+        instance."""
         env = {**os.environ}
         for name in ("FLUX_URI", "FLUX_JOB_ID"):
             env.pop(name, None)
@@ -131,30 +131,30 @@ class Engine:
 
 
 def current() -> Engine:
-    """Of the instance that we are in, which main() has started."""
+    """Engine of the instance that runs this process, which main() has started."""
     flux, prefix = os.environ["DWS_FLUX"], os.environ["DWS_PREFIX"]
     return Engine(pathlib.Path(flux), pathlib.Path(prefix))
 
 
 def here() -> str:
-    """For people, within an instance: its engine and its scheduler."""
+    """Engine and scheduler of the surrounding instance, for people."""
     return f"{current().describe()}, scheduler {scheduler()}"
 
 
 def scheduler() -> str:
-    """The scheduler of the instance that we are in."""
+    """The scheduler of the surrounding instance."""
     return scheduler_among(command("flux", "module", "list"))
 
 
 def scheduler_among(listing: str) -> str:
-    """The same from what flux module list prints."""
+    """The scheduler in the output of flux module list."""
     words = (line.split()[0] for line in listing.splitlines() if line)
     return " and ".join(name for name in words if name.startswith("sched-")) or "none"
 
 
 def kept(workdir: pathlib.Path) -> pathlib.Path:
-    """Within an instance that stays up: signals shall come to us. Returns a file to
-    be sourced by a shell that is to connect to it."""
+    """Ask supervise() to pass signals to this process. Returns a file that a shell
+    sources in order to connect to the instance."""
     lines = [f"export FLUX_URI={os.environ['FLUX_URI']}"]
     for name, value in current().variables(workdir).items():
         more = f'"${{{name}:+:${name}}}"' if name in SEARCH_PATHS else ""
@@ -180,10 +180,10 @@ def main() -> None:
     libs = str(pathlib.Path(__file__).parent)
     env["PYTHONPATH"] = ":".join(filter(None, [libs, env.get("PYTHONPATH")]))
     env["DWS_FLUX"], env["DWS_PREFIX"] = str(args.flux), str(args.prefix)
-    # flux-modprobe loads nothing of ours before there is a cluster, but unloads
-    # what is there when the instance ends.
+    # flux-modprobe does not load dws, as there is no cluster yet, but unloads it when
+    # the instance ends.
     env["FLUX_MODPROBE_PATH_APPEND"] = str(args.prefix / "etc" / "flux" / "modprobe")
-    # What t/scripts/doc_examples.py goes by.
+    # for t/scripts/doc_examples.py
     env["DWS_ENGINE"] = "solo" if engine.is_solo else "flux-core"
     env["DWS_PLUGINS"] = str(args.prefix / "lib" / "flux" / "job-manager" / "plugins")
     program, *words = args.program
@@ -199,9 +199,9 @@ def main() -> None:
 
 
 def supervise(words: list[str], env: dict[str, str], workdir: pathlib.Path) -> int:
-    """Run flux start and return its exit status. A terminal's signals go to the
-    program that has called kept(), so that its instance ends in order, or else to
-    all: a flux-core's brokers would break off at once."""
+    """Run flux start and return its exit status. Pass a terminal's signals to the
+    program that has called kept(), or else to all processes. Brokers of a flux-core
+    that get a signal themselves exit without ending the instance in order."""
     child = subprocess.Popen(words, env=env, start_new_session=True)
 
     def pass_on(number: int, frame: object) -> None:

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Chooses the engine for programs that run in an instance of made-up nodes, and
+# Chooses the engine for programs that run in an instance of simulated nodes, and
 # runs them there. Sourced by scripts/demo and bench/*, which have set top.
 # SPDX-License-Identifier: LGPL-3.0-only
 
@@ -7,7 +7,7 @@
 . "$top/scripts/lib/engines.sh"
 
 # choose_engine ARG...: sets flux to the flux command to use, and args to the
-# arguments without --solo. That is ours with --solo, if FLUX names it, and where
+# arguments without --solo. Uses solo with --solo, if FLUX names solo, and where
 # there is no flux-core.
 choose_engine () {
     local arg solo=

@@ -1,5 +1,5 @@
-# Looks for links in Markdown files that lead to no file of the tree. Sphinx
-# looks after those in doc/; nothing here leaves the machine.
+# Finds links in Markdown files whose target is missing from the tree. Sphinx checks
+# doc/; remote links are not followed.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Usage: links.py TREE"""
 
@@ -14,7 +14,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def broken(path: pathlib.Path) -> list[str]:
-    """The targets in a file that are not there."""
+    """Targets of links in a file that do not exist."""
     targets = LINK.findall(path.read_text(encoding="utf-8"))
     return [
         target

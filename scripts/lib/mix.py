@@ -1,5 +1,5 @@
-# Many rabbit jobs with all kinds of directives at once, and what has to be true
-# when they have ended: a run by hand, and the jobs for others to use.
+# Runs many rabbit jobs with all kinds of directives at once, and checks that nothing is
+# left when they have ended. Other tests draw their jobs from mixed().
 # SPDX-License-Identifier: LGPL-3.0-only
 """Run inside an instance: mix.py --workdir DIR --prefix DIR [--jobs N] [--seed S].
 
@@ -49,7 +49,7 @@ def mixed(rng: random.Random) -> list[str]:
     if kind == "jobdw":
         return [JOBDW.format(type=rng.choice(["xfs", "gfs2", "lustre", "raw"]))]
     if kind == "two":
-        # not two of lustre: their management targets never share a rabbit
+        # at most one lustre: management targets never share a rabbit
         return [storage, JOBDW.format(type="xfs").replace("work", "more")]
     if kind == "in":
         return [storage, COPY_IN]
@@ -71,7 +71,7 @@ def jobspec(directives: list[str]) -> JobspecV1:
 
 
 def run(handle: flux.Flux, jobs: list[list[str]]) -> list[str]:
-    """Submit all, wait for all; what went wrong with each that failed."""
+    """Submit all jobs and wait for them. Returns the error of each that failed."""
     futures = [flux.job.submit_async(handle, jobspec(d), waitable=True) for d in jobs]
     wrong = []
     for directives, future in zip(jobs, futures):
@@ -84,7 +84,7 @@ def run(handle: flux.Flux, jobs: list[list[str]]) -> list[str]:
 
 
 def left_over(handle: flux.Flux, cluster: Cluster, wanted: list[str]) -> list[str]:
-    """What should not be there, or should be and is not."""
+    """Objects that are left over, and wanted file systems that are missing."""
     state = json.loads(cluster.ctl("state"))
     status: dict[str, Any] = handle.rpc("dws.status", {}).get()
     found = sorted(p["name"] for p in status["persistent"])
@@ -105,7 +105,7 @@ def left_over(handle: flux.Flux, cluster: Cluster, wanted: list[str]) -> list[st
 def settle(
     handle: flux.Flux, cluster: Cluster, wanted: list[str], limit_s: float = 60
 ) -> list[str]:
-    """Wait until nothing is left over, within a limit; what still is."""
+    """Wait until nothing is left over. Returns what is left after limit_s."""
     limit = time.monotonic() + limit_s
     while (wrong := left_over(handle, cluster, wanted)) and time.monotonic() < limit:
         time.sleep(0.05)
@@ -113,7 +113,7 @@ def settle(
 
 
 def mix(handle: flux.Flux, cluster: Cluster, count: int, seed: int) -> list[str]:
-    """The whole run; what went wrong."""
+    """Do the whole run and return its errors."""
     rng = random.Random(seed)
     wrong = run(handle, [create(name) for name in KEPT + DESTROYED])
     wrong += settle(handle, cluster, KEPT + DESTROYED)

@@ -1,5 +1,5 @@
-# The names that C and Python share, for Python: flux_k8s/names.py is made from
-# src/common/libutil/names.h. Without --write: fails if it was not.
+# Generates flux_k8s/names.py, the names that C and Python share, from
+# src/common/libutil/names.h. Without --write: fails if the module is out of date.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Usage: names.py [--write]"""
 

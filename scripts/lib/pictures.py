@@ -19,7 +19,7 @@ DIRECTIVE = "#DW jobdw type={} capacity={} name=scratch"
 
 
 def submit(nodes: int, directive: str, seconds: float) -> str:
-    """A job that runs for so long, by simulation."""
+    """Submit a job whose tasks Flux simulates for this many seconds."""
     return run(
         *["flux", "submit", f"-N{nodes}", "-S", f"dw={directive}"],
         *["-S", f"exec.test.run_duration={seconds}s", "true"],
@@ -34,7 +34,7 @@ def timeline(out: pathlib.Path) -> None:
 
 
 def top(cluster: Cluster, out: pathlib.Path) -> None:
-    """Many jobs at once, and some rabbits that are not well."""
+    """Many jobs at once, and some rabbits with faults."""
     cluster.ctl("latency", "Setup", "1", "6")
     cluster.ctl("latency", "mount", "0.5", "4")
     cluster.ctl("latency", "Teardown", "2", "5")

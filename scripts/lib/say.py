@@ -1,4 +1,4 @@
-# What the demonstrations print: lines of styled text, as flux rabbit has them.
+# Prints lines for the demonstrations, in the styles of flux rabbit.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Print styled lines."""
 

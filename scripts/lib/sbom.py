@@ -1,4 +1,4 @@
-# The bill of materials of a release: CycloneDX 1.5, the same text whoever makes it.
+# Prints the bill of materials of a release (CycloneDX 1.5), reproducibly.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Usage: sbom.py TREE TARBALL TIME: prints what a release needs, as JSON
 
@@ -35,7 +35,7 @@ def properties(**values: str) -> list[Object]:
 
 
 def libraries(tree: pathlib.Path) -> list[Object]:
-    """What meson.build looks for on the machine."""
+    """Libraries that meson.build looks for on the machine."""
     command = ["meson", "introspect", "--scan-dependencies", tree / "meson.build"]
     found = json.loads(subprocess.check_output(command, stderr=subprocess.DEVNULL))
     wanted = {
@@ -56,7 +56,7 @@ def libraries(tree: pathlib.Path) -> list[Object]:
 
 
 def packages(tree: pathlib.Path) -> list[Object]:
-    """The Python packages, and for which Pythons each version is."""
+    """The Python packages, each version with the Pythons that it is for."""
     text = (tree / "scripts/lock/base.txt").read_text(encoding="utf8")
     return [
         {

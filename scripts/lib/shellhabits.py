@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-# Checks t/*.t for habits that hide failures: a pipe drops the exit code of the
-# command before it, so none of ours stands there; a pattern of dws_until is read
-# once, before it waits for what should fit it; and a file of tests that cannot be
-# executed is one that nobody has run by itself.
+# Checks t/*.t for habits that hide failures. A pipe drops the exit code of its left
+# side, so no command under test stands there. The shell expands an unquoted pattern of
+# dws_until once, before the wait. A test file without execute permission was never run
+# by itself.
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # Usage: shellhabits.py FILE...
@@ -69,7 +69,7 @@ def _paren(text: str, at: int) -> int:
 
 
 def _inner(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """What is inside $(...) of the double-quoted string from start to end."""
+    """Begin and end of each $(...) in the double-quoted string from start to end."""
     at = start + 1
     while at < end - 1:
         if text[at] == "\\":

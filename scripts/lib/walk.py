@@ -1,5 +1,5 @@
-# A page of the user guide, run command by command in a simulated cluster; or that
-# cluster alone, for the commands of somebody who reads one.
+# Runs a page of the user guide, command by command, in a simulated cluster; or starts
+# that cluster alone, for a reader who types the commands.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Run by scripts/demo NAME as the initial program of a Flux instance."""
 
@@ -24,7 +24,7 @@ PLAYGROUND = "playground"
 
 
 def walk(page: pathlib.Path, workdir: pathlib.Path) -> bool:
-    """Run the commands of a page. Returns whether each ended as it says."""
+    """Run the commands of a page. Returns whether each ended as the page says."""
     text = page.read_text()
     say((text.splitlines()[0], "bold"), f" ({page.relative_to(TOP)})\n")
     found, _ = doc_examples.examples(text)

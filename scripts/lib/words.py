@@ -1,4 +1,4 @@
-# How many sentences begin with a pronoun, in the pages and in the comments of a folder.
+# Counts sentences that begin with a pronoun, in the pages and the comments of a folder.
 # Such a sentence nearly always hides its subject (CONTRIBUTING.md, "Style").
 # scripts/lib/words.py [-l] FOLDER|FILE...: a line for each; -l lists the sentences.
 # t/python/test_words.py has the bounds.

@@ -23,7 +23,7 @@ FILES += ["doc/faults.md", "doc/metrics.md", "doc/protocol.md", "doc/storage-lay
 COMMENTS = {
     "bench": 2,
     "engine": 8,
-    "scripts": 13,
+    "scripts": 1,
     "src/common/libdws": 1,
     "src/modules/dws": 1,
     "src/modules/dws-jobtap": 1,

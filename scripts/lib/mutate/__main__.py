@@ -24,7 +24,7 @@ HARMLESS = pathlib.Path(__file__).with_name("harmless.txt")
 
 
 def copy_tree(top: pathlib.Path, to: pathlib.Path) -> None:
-    """What git knows and is not ignored, with what is not committed yet."""
+    """Copy all files of the work tree that git does not ignore, and set it up."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"],
         cwd=top,
@@ -43,7 +43,7 @@ def copy_tree(top: pathlib.Path, to: pathlib.Path) -> None:
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(old, new)
     command = [str(to / "scripts/setup"), "-q", "--tests"]
-    # The compiler's cache has the files of this checkout as those of the copy.
+    # Let ccache share its results between this checkout and the copy.
     env = {"CCACHE_BASEDIR": str(to), "CCACHE_NOHASHDIR": "1", **os.environ}
     subprocess.run(command, check=True, env=env)
 
@@ -70,7 +70,7 @@ def draw(top: pathlib.Path, args: argparse.Namespace) -> list[tuple[str, rules.M
 
 
 class Run:
-    """Judges mutants, and keeps what became of each."""
+    """Judges mutants, and records the outcome of each."""
 
     def __init__(self, work: pathlib.Path) -> None:
         self.copy = judges.Copy(work / "tree")
@@ -86,7 +86,7 @@ class Run:
         new.replace(self.path)
 
     def passes(self, test: str) -> bool:
-        """Whether it does without a mutant; and how long it is silent then at most."""
+        """Whether the test passes without a mutant. Records its longest silence."""
         if test not in self.silences:
             if not self.put_in_place([test]):
                 sys.exit(f"the copy does not build: {self.copy.top}/tmp/log")
@@ -97,8 +97,8 @@ class Run:
         return self.silences[test] >= 0
 
     def put_in_place(self, tests: list[str]) -> bool:
-        """Build what the tests need. Another file, mutated before, is whole again and
-        newer than what was built of it."""
+        """Build the targets of the tests; False if that fails. The build also restores
+        the objects of a file that was mutated before."""
         units = [test for test in tests if judges.is_unit(test)]
         if len(units) == len(tests):
             return not units or self.copy.build(units)
@@ -129,7 +129,8 @@ class Run:
         return ""
 
     def first_that_fails(self, tests: list[str]) -> str | None:
-        """One that passes with a mutant does without."""
+        """The first test that fails, or None. A pass with a mutant also counts as one
+        without, so a longer silence replaces the recorded one."""
         for test in tests:
             silence = self.copy.judge(test, self.silences.get(test, UNKNOWN_S))
             if silence < 0:

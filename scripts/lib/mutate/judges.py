@@ -1,4 +1,4 @@
-# Which tests judge a mutant of a file, and how they run.
+# Chooses the tests that judge a mutant of a file, and runs them.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Unit tests that name the file come first, tests with an instance last."""
 
@@ -21,18 +21,19 @@ FOLDERS = {
     "flux_k8s": "src/python/flux_k8s",
     "atom": "src/atom",
 }
-# Names of unit tests. Those of dws.so lie apart, as each links some of its files only.
+# Beginnings of the names of unit tests. The tests of dws.so are targets of their own,
+# as each links only some files of the module.
 UNITS = {
     "src/common/libdws": "test_libdws_",
     "src/modules/dws": "test_dws_",
     "src/modules/dws-jobtap": "test_jobtap_",
 }
-# A unit test in a table of meson.build, and the files of the module that it has.
+# A unit test in a table of meson.build, and the files of the module that it links.
 LINKED = re.compile(r"'(\w+)': \[\[([^]]*)\]")
 # dws_sim's side of the ATOM notices
 NOT_OURS = ("src/atom/flux_atom/standin.py",)
-# The test files t/tNNNN-*.t of files and folders: the row with the longest beginning of
-# the path. Those that are short come first, and show a mutant soonest.
+# Numbers of the test files t/tNNNN-*.t by path: the row with the longest matching
+# prefix counts. Short tests come first, as they find a mutant soonest.
 SHELL = {
     "src/common/libdws/directive": "2006 1086",
     "src/common/libdws/graph": "2000",
@@ -117,10 +118,10 @@ TARGETS = (
     "src/modules/dws-jobtap/dws-jobtap.so",
     "src/shell/dws_environment.so",
 )
-# A test that computes longer than this has met a loop without an end.
+# CPU seconds after which a test counts as caught in an endless loop.
 CPU_S = 120
-# One that prints nothing for longer than this hangs, and than so many times its longest
-# silence without a mutant.
+# A test hangs if it prints nothing for SILENT_S plus SILENCES times its longest silence
+# without a mutant.
 SILENT_S = 20
 SILENCES = 3
 
@@ -134,14 +135,14 @@ def limit_cpu() -> None:
 
 
 class Copy:
-    """The copy of the checkout that is broken and mended."""
+    """The copy of the checkout that holds the mutants."""
 
     def __init__(self, top: pathlib.Path) -> None:
         self.top = top
         venv = top / ".venv"
         self.env = dict(os.environ, FLUX_DWS_PREFIX=str(venv), TMPDIR=str(top / "tmp"))
         self.env["PATH"] = f"{venv / 'bin'}:{os.environ['PATH']}"
-        # Bytecode is known by second and size, which a mutant may share with the file.
+        # Python matches bytecode by mtime (s) and size, which a mutant may share.
         self.env["PYTHONDONTWRITEBYTECODE"] = "1"
         for name in ("FLUX", "FLUX_URI", "PYTHONPATH"):
             self.env.pop(name, None)
@@ -236,12 +237,12 @@ class Copy:
         ]
 
     def tests(self, path: str) -> tuple[list[str], list[str]]:
-        """Those that take moments, and the others."""
+        """Quick tests of a file, and the shell tests, which take longer."""
         return self.units(path) + self.pytests(path), self.shells(path)
 
     def judge(self, test: str, silence_s: float) -> float:
-        """The longest silence of the test; less than 0 if it fails. The longest without
-        a mutant is given."""
+        """Run a test whose longest silence without a mutant is silence_s. Returns its
+        longest silence in seconds; less than 0 if it fails."""
         limit_s = SILENT_S + SILENCES * silence_s
         if test.endswith(".t"):
             # -i: the first test that fails ends it

@@ -1,4 +1,4 @@
-# The mutants of a source file, by rule, from its syntax tree.
+# Generates the mutants of a source file, by rule, from its syntax tree.
 # SPDX-License-Identifier: LGPL-3.0-only
 """C and Python have one set of rules: tree-sitter parses both."""
 
@@ -16,13 +16,14 @@ PARSERS = {
     ".c": tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language())),
     ".py": tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language())),
 }
-# A missing release of memory is what the sanitizers find; log lines promise nothing.
+# Calls that get no mutants: sanitizers find missing releases, and no test has to check
+# log lines.
 UNJUDGED = re.compile(
     rb"free|decref|destroy|va_end|log|debug|errno_safe", re.IGNORECASE
 )
-# Nothing happens in the last of them.
+# Nodes that get no mutants; sizeof does not evaluate its expression.
 UNREAD = ("assert_statement", "preproc_include", "comment", "sizeof_expression")
-# Functions of C that make payloads of their arguments.
+# C functions that build payloads from their arguments.
 PACKS = re.compile(rb"pack|json_object_set")
 KEY = re.compile(rb'"([a-z][A-Za-z_-]*)"$')
 
@@ -38,7 +39,7 @@ class Mutant:
     line: str
 
     def key(self) -> str:
-        """The same as long as its line is; not the line's number."""
+        """Identifies the mutant by the text of its line, not by the line's number."""
         return f"{self.path} | {self.line} | {self.rule}: {self.new}"
 
     def apply(self, source: bytes) -> bytes:
@@ -88,7 +89,7 @@ def constants(node: tree_sitter.Node) -> Iterator[Change]:
     if text(node) == b"-1" or (
         parent.type == "return_statement" and text(node) == b"0"
     ):
-        return  # callers look for less than 0
+        return  # callers test for less than 0
     yield node, b"(%s + 1)" % text(node), "constant"
 
 
@@ -147,7 +148,7 @@ def changes(node: tree_sitter.Node, python: bool) -> Iterator[Change]:
 
 
 def mutants(path: str, source: bytes) -> list[Mutant]:
-    """All of a file, in its order."""
+    """The mutants of a file, in its order."""
     python = not path.endswith(".c")
     lines = source.decode().splitlines()
     found: list[Mutant] = []

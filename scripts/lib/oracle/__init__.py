@@ -1,4 +1,4 @@
-# Says whether a run was right, from what anybody can see: jobspecs and eventlogs of
-# Flux, and the objects in the API server. It imports nothing of flux-dws.
+# Checks a run from the outside: by jobspecs and eventlogs of Flux and by the objects in
+# the API server. The oracle imports nothing of flux-dws, so as to share no bug with it.
 # SPDX-License-Identifier: LGPL-3.0-only
 """An oracle for runs on dws-sim and on NNF."""

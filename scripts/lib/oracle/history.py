@@ -1,4 +1,4 @@
-# Records what the API server has shown, object by object, while a run goes on.
+# Records all versions of the objects in an API server while a run goes on.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Watches by plain HTTP, each in a thread."""
 
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 Key = tuple[str, str, str]  # plural, namespace, name
 
 GROUP = "dataworkflowservices.github.io"
-# What workflows have, and are.
+# Workflows, and the kinds of objects that belong to them.
 OF_WORKFLOWS = (
     "workflows",
     "clientmounts",
@@ -29,16 +29,16 @@ OF_WORKFLOWS = (
 )
 KINDS = (*OF_WORKFLOWS, "persistentstorageinstances", "storages", "systemstatuses")
 AGAIN_S = 0.1
-# The server is down, its answer is cut off, or its kubeconfig is being written.
+# Errors while the server is down, cuts off an answer or rewrites its kubeconfig.
 AWAY = (OSError, ValueError, HTTPError, client.ApiException, config.ConfigException)
-# A watch that is silent for so long is made anew: a server that was stopped, or killed
-# without a word, may not come back to it.
+# Restart a watch after this silence: a server that was stopped, or killed without
+# closing its sockets, may never continue the watch.
 SILENT_S = 5.0
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What an object was from some time on.
+    """A version of an object.
 
     Attributes:
         time: when it was seen, in s since the epoch.
@@ -50,12 +50,12 @@ class Seen:
 
 
 class History:
-    """All that was seen, by object, oldest first. What is unchanged is not repeated."""
+    """Distinct versions of each object, oldest first."""
 
     def __init__(self) -> None:
         self.seen: dict[Key, list[Seen]] = {}
-        # when each kind was not watched, in s since the epoch; a state can have come
-        # and gone meanwhile
+        # times without a watch by kind, in s since the epoch: versions that came and
+        # went then are missing
         self.gaps: dict[str, list[tuple[float, float]]] = {}
         self._lock = threading.Lock()
 
@@ -71,7 +71,7 @@ class History:
     def listed(
         self, plural: str, items: list[Object], begin: float | None = None
     ) -> None:
-        """Note a whole list: what is not in it is gone.
+        """Note a whole list. Objects that it lacks are gone.
 
         Args:
             begin: since when the kind was not watched.
@@ -89,12 +89,12 @@ class History:
             self.gaps.setdefault(plural, []).append((begin, time.time()))
 
     def gap(self, begin: float, end: float) -> None:
-        """Nothing was watched between these times."""
+        """Note that no kind was watched between these times."""
         for plural in KINDS:
             self.gaps.setdefault(plural, []).append((begin, end))
 
     def whole(self, plural: str, begin: float, end: float) -> bool:
-        """Whether nothing of that kind can have been missed between these times."""
+        """Whether that kind was watched all the time between these times."""
         return not any(b < end and e > begin for b, e in self.gaps.get(plural, []))
 
     def of(self, plural: str) -> dict[Key, list[Seen]]:
@@ -102,13 +102,13 @@ class History:
             return {k: list(v) for k, v in self.seen.items() if k[0] == plural}
 
     def now(self, plural: str) -> list[Object]:
-        """The objects of a kind that are there."""
+        """The objects of a kind that exist now."""
         last = [seen[-1].object for seen in self.of(plural).values()]
         return [item for item in last if item is not None]
 
 
 class Recorder:
-    """Fills a history until it is stopped; the server may come and go.
+    """Fills a history until it is stopped. The server may restart meanwhile.
 
     Args:
         kubeconfig: read anew for each connection.
@@ -118,14 +118,14 @@ class Recorder:
         self.history = History()
         self._kubeconfig = kubeconfig
         self._stopped = threading.Event()
-        # when each watch was last heard of
+        # when each watch last received something
         self._ended: dict[str, float] = {}
         self._listed = {plural: threading.Event() for plural in KINDS}
         for plural in KINDS:
             threading.Thread(target=self._run, args=[plural], daemon=True).start()
 
     def wait(self, limit_s: float) -> bool:
-        """Until each kind was listed once; False if that takes longer."""
+        """Wait until each kind was listed once; False after limit_s."""
         end = time.monotonic() + limit_s
         return all(
             e.wait(max(0.0, end - time.monotonic())) for e in self._listed.values()
@@ -139,7 +139,7 @@ class Recorder:
             try:
                 self._watch(plural)
             except AWAY:
-                pass  # what is there is listed anew
+                pass  # the next attempt lists all objects again
             self._stopped.wait(AGAIN_S)
 
     def _watch(self, plural: str) -> None:
@@ -155,7 +155,7 @@ class Recorder:
         listing = read()
         self.history.listed(plural, listing["items"], self._ended.get(plural))
         self._listed[plural].set()
-        # It begins where the list ended, so that nothing lies between.
+        # Watch from the version of the list, so that no change is missed.
         since = listing["metadata"]["resourceVersion"]
         stream = read(watch=True, resource_version=since, _preload_content=False)
         self._ended.setdefault(plural, time.time())

@@ -1,5 +1,5 @@
-# What must hold in every run: the order in which a job and its storage go, who has
-# a node, how many bytes a job has, and that nothing is left.
+# Rules for every run: the order of a job's and its workflow's steps, who holds a node,
+# how many bytes a job gets, and that nothing is left. Called by soak and tier nnf.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Rules over the eventlogs of jobs and the history of the API server."""
 
@@ -16,23 +16,23 @@ from held import Held, given_twice, times_of
 
 from oracle.history import OF_WORKFLOWS, History, Object, Seen
 
-# The recorder sees a change after those whom it concerns: by so much at most.
+# Longest delay with which the recorder sees a change.
 LAG_S = 3.0
-# Clocks are read to the microsecond, and rounded.
+# Tolerance when times are compared, as clocks are rounded.
 TICK_S = 0.001
-# What NNF adds to an allocation, and the least that it makes of one of Lustre's
+# Overhead that NNF adds to an allocation, and smallest allocation of Lustre
 # (nnf-observed).
 OVERHEAD = 0.1
 OVERHEAD_BYTES = 1 << 30
 LUSTRE_LEAST = 4_000_000_000
 LUSTRE_LABELS = ("mgt", "mdt", "mgtmdt", "ost")
-# What DWS marks the objects of a workflow with.
+# Label that DWS sets on the objects of a workflow.
 WORKFLOW_LABEL = "dataworkflowservices.github.io/workflow"
 ACROSS = "AllocateAcrossServers"
 PER_COMPUTE = "AllocatePerCompute"
 MOUNTED_TYPES = ("xfs", "gfs2", "lustre")
 ENDING = ("PostRun", "DataOut", "Teardown")
-# What begins and ends in an eventlog, by its description (RFC 21).
+# Pairs of events that open and close an action, matched by description (RFC 21).
 PAIRS = (
     ("dependency-add", "dependency-remove"),
     ("prolog-start", "prolog-finish"),
@@ -42,18 +42,18 @@ PAIRS = (
 
 @dataclass
 class Job:
-    """What Flux says of a job, and what others have done to it.
+    """Flux's records of a job, and interventions from outside.
 
     Attributes:
         eventlog: RFC 18 events, oldest first.
-        nodes: of R; () if it never had any.
-        exclusive: it has its nodes alone.
+        nodes: of R; () if the job never had any.
+        exclusive: no other job may share its nodes.
         touched: its workflow was changed, or lost, by hand: its states may come in any
             order, and its storage may be lost.
-        restored: the API server was taken back to when it had this workflow, which may
-            be there, and mounted, once more.
-        let_go: an admin has given up its workflow: nodes and rabbits are kept from
-            others by that.
+        restored: the API server was restored to a time when it had this workflow, which
+            may exist, and be mounted, once more.
+        let_go: an admin has released the job: nodes and rabbits with leftovers are
+            drained or disabled.
     """
 
     id: int
@@ -66,11 +66,11 @@ class Job:
     let_go: bool = False
 
     def times(self, name: str) -> list[float]:
-        """Of all such events."""
+        """Timestamps of all events of this name."""
         return [e["timestamp"] for e in self.eventlog if e["name"] == name]
 
     def time(self, name: str) -> float | None:
-        """Of the first such event."""
+        """Timestamp of the first event of this name, if any."""
         return next(iter(self.times(name)), None)
 
     def last(self, name: str) -> float | None:
@@ -78,7 +78,7 @@ class Job:
 
     @property
     def fatal(self) -> bool:
-        """An exception has ended it."""
+        """Whether an exception has ended the job."""
         return any(
             e["name"] == "exception" and e["context"]["severity"] == 0
             for e in self.eventlog
@@ -97,7 +97,7 @@ class Job:
 
     @property
     def variables(self) -> set[str]:
-        """The names of the variables that tell its tasks where its storage is."""
+        """Names of the variables that hold the paths of the job's storage."""
         found = set()
         for command, keys in self.words():
             if command == "jobdw" and keys.get("type") in MOUNTED_TYPES:
@@ -109,12 +109,12 @@ class Job:
 
 @dataclass
 class Run:
-    """All of a run.
+    """A run to check.
 
     Attributes:
         others: names of workflows and persistent file systems that may be left.
-        unmount: begin and end of each time in which the configuration said that nodes
-            are free when they are unmounted; at all others they are after Teardown.
+        unmount: begin and end of each time with release_nodes "unmount", when nodes are
+            free once they have unmounted; at other times they are after Teardown.
     """
 
     history: History
@@ -126,7 +126,7 @@ class Run:
         return self.history.seen.get(("workflows", "default", f"fluxjob-{job.id}"), [])
 
     def free_after(self, unmounted: float | None, free: float) -> str:
-        """The state after which nodes may be free that were unmounted then."""
+        """The state that must precede the release of nodes unmounted at that time."""
         early = unmounted is not None and any(
             begin <= free and end >= unmounted for begin, end in self.unmount
         )
@@ -134,7 +134,7 @@ class Run:
 
 
 def check(run: Run, over: bool = True) -> list[str]:
-    """What was wrong, a line for each; over: all should have ended."""
+    """Violations of the rules, a line for each; over: all jobs should have ended."""
     wrong: list[str] = []
     for job in run.jobs.values():
         states = _states(run.workflow(job))
@@ -153,8 +153,8 @@ def check(run: Run, over: bool = True) -> list[str]:
 
 @dataclass(frozen=True)
 class State:
-    """One that a workflow went through: when it was asked for, and when it was ready,
-    by the API server's clock; None if that was not seen."""
+    """A state of a workflow: when it was requested, and when it was ready, by the API
+    server's clock; None if no version showed that."""
 
     name: str
     asked: float
@@ -168,7 +168,7 @@ def _stamp(text: str | None) -> float | None:
 
 
 def _states(seen: Iterable[Seen]) -> dict[str, State]:
-    """The first time of each; {} if the workflow was made twice."""
+    """The first occurrence of each state; {} if the workflow was created twice."""
     found: dict[str, State] = {}
     made: set[str] = set()
     for one in seen:
@@ -184,13 +184,13 @@ def _states(seen: Iterable[Seen]) -> dict[str, State]:
             continue
         ready = _stamp(status.get("readyChange")) if status.get("ready") else None
         if ready is not None and ready < asked:
-            ready = None  # that of the state before
+            ready = None  # the time belongs to the state before
         found[name] = State(name, asked, ready)
     return found if len(made) < 2 else {}
 
 
 def _events(job: Job) -> Iterator[str]:
-    """The eventlog by itself (RFC 21): everything that holds a job ends."""
+    """Unbalanced pairs in the eventlog (RFC 21): each opened action has to close."""
     names = [e["name"] for e in job.eventlog]
     if "clean" not in names:
         yield f"it has not ended: {' '.join(names)}"
@@ -205,13 +205,13 @@ def _events(job: Job) -> Iterator[str]:
                 open_.remove(what)
             elif event["name"] == finish:
                 yield f"{finish} of {what} without {start}"
-        # A fatal exception ends a job in its dependencies.
+        # A fatal exception ends a job whose dependencies are still open.
         if open_ and not (start == "dependency-add" and job.fatal):
             yield f"{start} of {', '.join(open_)} without {finish}"
 
 
 def _order(run: Run, job: Job, states: dict[str, State]) -> Iterator[str]:
-    """Nothing before its time, by the clocks of Flux and the API server."""
+    """Steps in the wrong order, by the clocks of Flux and the API server."""
     if job.touched or job.let_go or not states:
         return
     alloc, start = job.time("alloc"), job.time("start")
@@ -244,7 +244,7 @@ def _order(run: Run, job: Job, states: dict[str, State]) -> Iterator[str]:
 
 
 def _paths(job: Job) -> Iterator[str]:
-    """A job whose tasks began had all its paths before."""
+    """Variables that the job's tasks were started without."""
     start = job.time("start")
     if start is None or not job.variables:
         return
@@ -263,7 +263,7 @@ def _paths(job: Job) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Mount:
-    """One that was seen on a node."""
+    """A mount that a ClientMount has reported on a node."""
 
     node: str
     workflow: str
@@ -294,7 +294,7 @@ def _intervals(history: History) -> Iterator[Mount]:
 
 
 def _mounts(run: Run) -> Iterator[str]:
-    """A node with a mount of one job in use by a second, that came later."""
+    """Nodes that a later job used while they had a mount of an earlier one."""
     by_name = {f"fluxjob-{job.id}": job for job in run.jobs.values()}
     had: dict[str, list[tuple[float, Job]]] = {}
     for job in run.jobs.values():
@@ -308,7 +308,7 @@ def _mounts(run: Run) -> Iterator[str]:
             continue
         for start, job in had.get(mount.node, []):
             late = free < start and start + LAG_S < mount.end
-            # The end of a mount is seen late by who did not look then.
+            # Without a watch at that time the end of a mount is recorded late.
             seen = run.history.whole("clientmounts", free, start + LAG_S)
             if job is not owner and late and mount.begin < start and seen:
                 yield (
@@ -327,7 +327,7 @@ def _sets(servers: Object) -> Iterator[tuple[str, str, int]]:
 
 
 def _made(servers: Object | None) -> set[tuple[str, str]]:
-    """Label and rabbit of what its status has storage of."""
+    """Label and rabbit of each allocation in the status."""
     sets = (servers or {}).get("status", {}).get("allocationSets") or []
     return {
         (one["label"], rabbit)
@@ -338,14 +338,14 @@ def _made(servers: Object | None) -> set[tuple[str, str]]:
 
 
 def _whole(status: Object) -> int:
-    """Bytes of a rabbit in all: its capacity is what is free of it (nnf-observed 1)."""
+    """Total bytes of a rabbit; its 'capacity' is the free part (nnf-observed 1)."""
     drives = status.get("devices") or []
     return sum(d.get("capacity", 0) for d in drives) or status.get("capacity", 0)
 
 
 def _bytes(run: Run) -> Iterator[str]:
-    """No job has less than it asked for, none has a rabbit for the price of a part,
-    and no rabbit is promised beyond what it has."""
+    """Allocations smaller than requested or out of proportion to the request, and
+    rabbits allocated beyond their capacity."""
     capacity = {
         item["metadata"]["name"]: _whole(item["status"])
         for item in run.history.now("storages")
@@ -355,8 +355,7 @@ def _bytes(run: Run) -> Iterator[str]:
     asked = _asked(run)
     for (_, _, name), seen in run.history.of("servers").items():
         had: Counter[str] = Counter()
-        # The storage goes before the object that has asked for it, on one rabbit
-        # before it does on another.
+        # NNF frees the storage before it deletes the Servers, rabbit by rabbit.
         made: set[tuple[str, str]] = set()
         gone: set[tuple[str, str]] = set()
         last: list[tuple[str, str, int]] = []
@@ -381,7 +380,7 @@ def _bytes(run: Run) -> Iterator[str]:
 
 
 def _asked(run: Run) -> dict[str, dict[str, tuple[str, int]]]:
-    """Strategy and bytes by label, for each object of Servers by its name."""
+    """Strategy and requested bytes by label, for each Servers by its name."""
     found: dict[str, dict[str, tuple[str, int]]] = {}
     for seen in run.history.of("directivebreakdowns").values():
         for one in seen:
@@ -396,7 +395,7 @@ def _asked(run: Run) -> dict[str, dict[str, tuple[str, int]]]:
 
 
 def _nodes(run: Run, name: str) -> int | None:
-    """How many nodes the job of a Servers object has, if that is known."""
+    """Number of nodes of the job that owns a Servers; None if unknown."""
     owner = re.match(r"fluxjob-(\d+)-", name)
     job = run.jobs.get(int(owner[1])) if owner else None
     return len(job.nodes) or None if job and not job.touched else None
@@ -408,7 +407,7 @@ def _priced(
     sets: list[tuple[str, str, int]],
     nodes: int | None,
 ) -> Iterator[str]:
-    """As many bytes as asked for, and one allocation for each node, by strategy."""
+    """Allocations that do not match the request: in bytes, or in number by node."""
     for label, (strategy, least) in asked.items():
         sizes = [size for found, _, size in sets if found == label]
         if not sizes:
@@ -429,7 +428,7 @@ def _priced(
 
 
 def _left(run: Run) -> Iterator[str]:
-    """Objects of jobs that are there after the end of all jobs."""
+    """Objects of jobs that exist after the end of all jobs."""
     for plural in OF_WORKFLOWS:
         for item in run.history.now(plural):
             name = item["metadata"]["name"]
@@ -447,7 +446,7 @@ def _left(run: Run) -> Iterator[str]:
 
 
 def _twice(jobs: Iterable[Job]) -> Iterator[str]:
-    """A node that a job was to have alone, and another had at the same time."""
+    """Nodes of an exclusive job that another job held at the same time."""
     had = [
         Held(job.id, job.nodes, times, "", job.exclusive)
         for job in jobs

@@ -1,4 +1,4 @@
-# Reads what Flux says of a job, for the oracle.
+# Reads a job's records from Flux, for the oracle.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Eventlog, directives and nodes of a job."""
 
@@ -25,7 +25,7 @@ def _lines(dw: Any) -> list[str]:
 
 
 def job(handle: flux.Flux, jobid: int) -> Job:
-    """A job as it is now; OSError if there is none."""
+    """The job as Flux records it now. Raises OSError if there is no such job."""
     found = _keys(handle, jobid, "eventlog", "jobspec")
     eventlog = [json.loads(line) for line in found["eventlog"].splitlines()]
     jobspec = json.loads(found["jobspec"])

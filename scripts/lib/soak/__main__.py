@@ -1,5 +1,5 @@
-# Runs jobs and faults for a time, lets everything recover, and looks for what
-# was lost: a job without its end, a workflow, a drain, a mount, a byte.
+# Runs jobs and faults for a time, waits for recovery, and looks for leftovers: a job
+# that never ends, a workflow, a drain, a mount, a byte.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The command behind scripts/soak."""
 
@@ -33,15 +33,15 @@ from soak.world import TOP, Lost, World
 
 CLOCK = TOP / "t" / "scripts" / "jump-clock.c"
 RECOVERY_S = 300.0
-# How much a flux-core that is killed may forget, checkpoints that are late included.
+# Seconds of history that a killed flux-core may lose, late checkpoints included.
 FORGETS_S = 15.0
-# Workflows of others, which must stay as they are: of nobody known, and of
+# Foreign workflows, which must not change: one without a known owner, and one of
 # another Flux instance on the same cluster.
 OTHERS: dict[str, dict[str, str]] = {
     "somebodys": {},
     "fluxjob-1": {"flux-framework.org/instance": "another"},
 }
-# In a run that is done again, the longest time between two events.
+# Longest time between two events when a run is repeated.
 AGAIN_S = 3.0
 # Seconds between two steps of the run: a load, not a flood.
 STEP_S = 0.2
@@ -102,8 +102,8 @@ class Run:
         }
 
     def _recent(self) -> list[Job]:
-        """Jobs that may be active after a kill: those that are now, and where Flux goes
-        back in time those that have just ended."""
+        """Jobs that may be active after a kill: the active ones and, with an engine
+        that restarts from a checkpoint, jobs that have just ended."""
         since = time.time() - FORGETS_S
         found = self._records("pending", "running", "inactive")
         return [
@@ -146,8 +146,8 @@ class Run:
         ]
 
     def _restarted(self) -> None:
-        """An engine that goes back to its last checkpoint has forgotten some jobs;
-        what they had must be cleaned up all the same."""
+        """Mark the jobs that an engine has lost by restarting from a checkpoint. Their
+        storage must be cleaned up all the same."""
         known = self._records("pending", "running", "inactive")
         there = (j for j in self._jobs.values() if not j.record)
         forgotten = [j for j in there if j.id not in known]
@@ -157,7 +157,7 @@ class Run:
             job.forgotten = True
 
     def _awaited(self, draft: Draft) -> Job | None:
-        """The job whose data this one waits for, if there is any that has some."""
+        """The job whose data this one waits for, if there is such a job."""
         kind = draft.kind
         copy = {"dws-in": "copy_in", "dws-out": "copy_out"}.get(kind.after, "")
         found = [
@@ -169,7 +169,7 @@ class Run:
         return found[-min(draft.back, len(found))] if found else None
 
     def submit(self, draft: Draft) -> None:
-        """A wrong one must be refused."""
+        """Submit a draft. Flux must reject an invalid one."""
         error, kind = "", draft.kind
         if awaited := self._awaited(draft):
             name = flux.job.JobID(awaited.id).f58
@@ -250,7 +250,7 @@ class Run:
         return [n for n in self._kinds if not n.startswith(without)]
 
     def storm(self) -> None:
-        """Jobs and faults until the time is over."""
+        """Submit jobs and inject faults until the time is over."""
         end = time.monotonic() + self._args.minutes * 60
         kinds = self._wanted()
         while time.monotonic() < end:
@@ -280,8 +280,7 @@ class Run:
             self._wrong.append(text)
 
     def again(self, events: list[Event]) -> None:
-        """What another run did; of the times between nothing happens in it not much is
-        left."""
+        """Repeat the events of another run, with long pauses cut to AGAIN_S."""
         kinds, last = self._wanted(), 0.0
         for event in events:
             end = time.monotonic() + min(event.time - last, AGAIN_S)
@@ -317,7 +316,7 @@ class Run:
         )
 
     def judge(self) -> None:
-        """The end of every job, and what is left over."""
+        """Check the outcome of every job, and look for leftovers."""
         records = self._records("pending", "running", "inactive")
         for job in self._jobs.values():
             if job.forgotten:
@@ -333,12 +332,12 @@ class Run:
             if purged and self._world.is_there(flux.job.JobID(job.id)):
                 self._wrong.append(f"{job.id}: was purged, and is in the KVS")
         self._faults.clear_up()
-        # A module that was restarted disables what jobs that were let go have left.
+        # A restarted module disables rabbits with leftovers of released jobs.
         self._world.until("workflows are left", self._workflows, self._patience)
         self._faults.enable_rabbits()
         self._world.until("left over", self._left, self._patience)
         jobs = (job for job in self._jobs.values() if not job.forgotten)
-        # Whoever looked then has seen what was before.
+        # Versions recorded while the clock was being set carry a time before the jump.
         for begin, end in self._world.jumps:
             self._recorder.history.gap(begin, end)
         self._wrong += witness.check(
@@ -353,7 +352,7 @@ class Run:
         return sum(counts.values()) - len(OTHERS)
 
     def _left(self) -> str:
-        """What should not be there any more."""
+        """Description of all leftovers; "" if there are none."""
         cluster, status = self._world.cluster(), self._world.status()
         left = {
             "workflows": self._workflows(),
@@ -380,12 +379,12 @@ class Run:
         return ", ".join(f"{what}: {value}" for what, value in left.items() if value)
 
     def _counted(self) -> list[Any]:
-        """What users still have, by the book that limits are kept in."""
+        """Users whose storage the limits still count."""
         quota = self._world.handle.rpc("dws.quota", {"all": True}).get()
         return [u for u in quota["users"] if u["bytes"] or u["waiting"]]
 
     def _disabled(self) -> list[str]:
-        """Nodes that DWS was told are down, and rabbits that are kept back."""
+        """Nodes that DWS records as down, and disabled rabbits."""
         kube = self._kube()
         nodes = kube.get("systemstatuses", "default", "default")["data"]["nodes"]
         storages, _ = kube.list_all("storages")
@@ -393,9 +392,9 @@ class Run:
         return [n for n, state in {**nodes, **rabbits}.items() if state != "Enabled"]
 
     def report(self) -> bool:
-        """Print what was done and what went wrong; True if nothing did."""
+        """Print the events and the errors of the run. True if there are no errors."""
         names = (job.kind.name for job in self._jobs.values())
-        # A row of the array is called by its directives and all its other features.
+        # The name of a row lists its directives first, then all other features.
         kinds = Counter(name.partition(",")[0] for name in names) + self._refused
         print("\njobs: " + ", ".join(f"{n} {name}" for name, n in kinds.items()))
         print("faults: " + ", ".join(f"{n} {name}" for name, n in self._counts.items()))
@@ -465,7 +464,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def begin(args: argparse.Namespace) -> NoReturn:
-    """Run as this program again, with a directory, and clocks that can be set."""
+    """Execute this program again, with a work directory and an adjustable clock."""
     workdir = pathlib.Path(tempfile.mkdtemp(prefix="flux-dws-soak-"))
     library, clock = workdir / "clock.so", workdir / "clock"
     compiler = os.environ.get("CC", "cc")
@@ -474,7 +473,7 @@ def begin(args: argparse.Namespace) -> NoReturn:
         check=True,
     )
     clock.write_bytes(bytes(16))
-    # flux-core lets modules prefer the C library to what is preloaded.
+    # flux-core lets modules resolve symbols in the C library before preloaded ones.
     env = {"LD_PRELOAD": str(library), "JUMP_CLOCK": str(clock)}
     env["FLUX_LOAD_WITH_DEEPBIND"] = "0"
     words = [*sys.orig_argv, f"--seed={args.seed}", f"--workdir={workdir}"]

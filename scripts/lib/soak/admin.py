@@ -1,5 +1,5 @@
-# What admins and users do while a soak run goes on: in the queue, the configuration, on
-# nodes and rabbits, and to single jobs.
+# Actions of admins and users during a soak run: on the queue, the configuration, nodes,
+# rabbits and single jobs.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Disturbances by hand; none of them but a fatal exception ends a job."""
 
@@ -45,19 +45,19 @@ KEYS = {
     "policy": ["{ maximums = { xfs = 1024 } }", "{ maximums = { lustre = 4096 } }"],
     "daemons": ['{ copy-offload = "nnf-copy-offload.service" }'],
 }
-# So many of them change together.
+# Number of keys that change together.
 TOGETHER = 6
-# The clock is set forward by so much, at most.
+# Longest jump of the clock, which only goes forward.
 JUMP_S = 300
 
 
 class Admin:
-    """Draws and carries out what people do.
+    """Draws and carries out actions of people.
 
     Args:
         active: the jobs that may still be active.
-        ended: those that have ended and are not purged.
-        note: writes down how a job has ended, before it is purged.
+        ended: jobs that have ended and are not purged.
+        note: records the outcome of a job before Flux purges it.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Admin:
         return f"{rabbit} for {took:.1f} s"
 
     def change_storage(self) -> str:
-        """As kubectl does."""
+        """Change a Storage as kubectl would."""
         rabbit = self._rng.choice(self._world.rabbits)
         try:
             self._set_storage(rabbit, "Disabled")
@@ -143,13 +143,13 @@ class Admin:
         return ", ".join(keys)
 
     def set_clock(self) -> str:
-        """Forward, for all processes at once."""
+        """Set the clock forward, for all processes at once."""
         jump = self._rng.randint(1, JUMP_S)
         self._world.jump(jump)
         return f"{jump} s forward"
 
     def slow_site(self) -> str:
-        """A prolog and an epilog of the site take time, for the jobs of now."""
+        """Let the site's prolog and epilog take time for the current jobs."""
         self._world.reload_site(brief=False)
         took = self._pause(0.5, 3)
         self._world.reload_site()
@@ -164,7 +164,7 @@ class Admin:
     # -- jobs -------------------------------------------------------------
 
     def raise_exception(self) -> str:
-        """A fatal one ends the job; others say something to its user."""
+        """Raise an exception. A fatal one ends the job; others inform its user."""
         job = self._one(self._active())
         if job is None:
             return "none there"

@@ -1,7 +1,7 @@
-# The brokers of a flux-core, each of which may be killed and started again by
-# itself, with the state of the instance kept: as the units of a system instance.
+# Kills and restarts single brokers of a flux-core, as systemd does in a system
+# instance: the instance keeps its state on disk.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What an instance needs for that, and the service of flux start that does it."""
+"""Configuration for independent brokers, and requests to flux start."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import subprocess
 import flux
 from instance import Engine, command, span
 
-# How much flux-core may forget when its leader is killed: the KVS goes back to
-# the last checkpoint.
+# Seconds between checkpoints of the KVS. After a kill of the leader, the instance
+# restarts from the last one.
 CHECKPOINT_S = 2
 
 
 def prepare(engine: Engine, workdir: pathlib.Path, nodes: int) -> None:
-    """Write what the instance needs, after Engine.prepare().
+    """Write more configuration, after Engine.prepare().
 
-    The brokers find each other by a configuration: one that is started again could
-    not take part in a PMI exchange that is over. sched-rabbit is the scheduler from
-    the first moment, so that no job that was left is placed by another one.
+    Brokers bootstrap from a configuration, since a restarted broker cannot join a PMI
+    exchange that is over. sched-rabbit is loaded from the start, so that no other
+    scheduler allocates nodes to jobs of the life before.
     """
     cert, conf = workdir / "cert", workdir / "conf.d"
     command(str(engine.flux), "keygen", "--name", "soak", str(cert))
@@ -43,8 +43,8 @@ def prepare(engine: Engine, workdir: pathlib.Path, nodes: int) -> None:
 
 
 def options(workdir: pathlib.Path, nodes: int) -> list[str]:
-    """For flux start. It ends the other brokers with the leader; with any other
-    broker it goes on."""
+    """Options of flux start. The other brokers end with the leader, but survive the
+    end of any other broker."""
     return [
         f"--test-hosts=node[{span(nodes)}]",
         f"--test-rundir={workdir / 'run'}",
@@ -52,12 +52,12 @@ def options(workdir: pathlib.Path, nodes: int) -> list[str]:
         "--test-exit-timeout=0.1s",
         "-Stbon.topo=custom",
         f"-Sstatedir={workdir / 'state'}",
-        # As flux.service has it: jobs that take longer are left to the next start.
+        # As in flux.service: jobs that take longer continue after the next start.
         "-Sbroker.cleanup-timeout=45",
     ]
 
 
-# Unlinks R of those of its arguments that are jobs without an allocation.
+# Shell script: unlink R of each job among its arguments that has no alloc event.
 FORGET = """
 for job in $(flux job id --to=kvs "$@"); do
     log=$(flux kvs get --raw $job.eventlog) || continue
@@ -68,27 +68,27 @@ for job in $(flux job id --to=kvs "$@"); do
 done 2>&1
 true
 """
-# What the job manager says before it stops all scheduling, see forget_R().
+# The job manager logs this before it stops all scheduling, see forget_R().
 ALLOCATED = re.compile(r"sched.alloc-response: id=(\S+) already allocated")
-# A job that has nothing left to do but to be "free" and "clean" when its leader is
-# killed is so while the job manager starts, before that counts the jobs that run: one
-# less from then on. At an orderly end "flux queue idle" waits for zero of them.
+# If the leader is killed when a job lacks only "free" and "clean", the next job manager
+# posts these during replay, before it counts running jobs: the count stays one too low.
+# At an orderly shutdown "flux queue idle" waits for a count of zero.
 MISCOUNTED = re.compile(r"replay warning: CLEANUP->INACTIVE action failed")
 
 
 def forget_R(
     engine: Engine, workdir: pathlib.Path, env: dict[str, str], jobs: list[int]
 ) -> None:
-    """Do what an administrator has to, in an instance that is down.
+    """Repair the KVS of an instance that is down, as an administrator has to.
 
-    A scheduler stores R before the job manager notes the allocation. If the last
-    checkpoint lies between the two, flux-core reads R at its next start, asks for an
-    allocation, says that there is one already when it comes, and asks for none any
-    more, for any job and after any restart. R has to go; also that of jobs to which
-    the scheduler gave resources after that.
+    A scheduler stores R before the job manager posts the alloc event. If the last
+    checkpoint lies between the two, the next job manager finds R and nevertheless
+    requests an allocation. On the response it reports "already allocated" and stops
+    requesting allocations, for any job and after any restart. Unlink this R, and R of
+    jobs that were allocated later.
 
     Args:
-        jobs: those that may be active.
+        jobs: jobs that may be active.
     """
     modules = ["content", "content-sqlite", "kvs"]
     for name, verb, order in ("1", "load", modules), ("3", "remove", modules[::-1]):
@@ -116,11 +116,11 @@ class Brokers:
         self._handle = flux.Flux(uri)
 
     def kill(self, rank: int) -> None:
-        """Kill one, and wait for its end."""
+        """Kill a broker, and wait for its end."""
         request = {"rank": rank, "signum": int(signal.SIGKILL)}
         self._handle.rpc("start.kill", request).get()
         self._handle.rpc("start.wait", {"rank": rank}).get()
 
     def start(self, rank: int) -> None:
-        """Start one that was killed."""
+        """Start a broker that was killed."""
         self._handle.rpc("start.run", {"rank": rank}).get()

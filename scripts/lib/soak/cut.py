@@ -1,4 +1,4 @@
-# Cuts a run that failed down to the jobs and disturbances that it takes for that.
+# Reduces a failed run to the jobs and disturbances that are needed for the failure.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Delta debugging (Zeller and Hildebrandt, ddmin) over what a run has done."""
 
@@ -24,13 +24,13 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a run did.
+    """An action of a run.
 
     Attributes:
-        time: in s since it began.
+        time: in s since the run began.
         what: "job", "cancel", or the name of a disturbance.
         number: of the job, or of the step.
-        jobid: of the job, as the run had it.
+        jobid: of the job, in that run.
     """
 
     time: float
@@ -51,7 +51,7 @@ def load(path: pathlib.Path) -> list[Event]:
 
 
 def kind_of(text: str) -> str:
-    """What a wrong thing has in common with others of its kind: no job, no number."""
+    """An error text without jobs and numbers, so that errors of one kind are equal."""
     line = text.splitlines()[0]
     while line != (line := re.sub(r"\([^()]*\)", "", line)):
         pass
@@ -60,7 +60,7 @@ def kind_of(text: str) -> str:
 
 
 def ddmin(whole: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
-    """The shortest list that it comes to by leaving out parts, while it fails."""
+    """Reduce a list by leaving out parts, as long as the rest still fails."""
     parts = 2
     while len(whole) > 1:
         size = -(-len(whole) // parts)
@@ -80,9 +80,9 @@ class Cut:
     """Runs trials, each in a process and a directory of its own.
 
     Args:
-        wrong: what was wrong in the run that failed.
-        minutes: no trial begins after that.
-        say: tells people.
+        wrong: errors of the run that failed.
+        minutes: no trial begins after this time.
+        say: prints progress.
     """
 
     def __init__(
@@ -100,11 +100,12 @@ class Cut:
         self._trials = 0
 
     def shortest(self, events: list[Event]) -> list[Event]:
-        """The shortest list of events found that fails alike, or [] if the same events
-        do not fail again."""
+        """The shortest list found that fails with an error of the same kind; [] if the
+        events do not fail again."""
         named = [e for e in events if e.jobid and f"{e.jobid}" in self._texts]
         jobs = [e for e in events if e.what == "job"]
-        # One job is often enough, and a trial takes its time.
+        # Trials are slow, and often a single job reproduces the failure: try few
+        # events first.
         for some in (named[:1], named, jobs, events):
             if some and self._fails(some):
                 return ddmin(some, self._fails)
@@ -118,7 +119,7 @@ class Cut:
         trial = self._workdir / f"trial-{self._trials}"
         trial.mkdir()
         save(trial / "plan.json", events)
-        # Each makes a directory of its own, as names of sockets may not be long.
+        # A trial creates its own directory: below this one, socket paths get too long.
         words = [w for w in sys.orig_argv if not w.startswith("--workdir")]
         words += ["--plan", str(trial / "plan.json"), "--cut=0"]
         with open(trial / "out", "wb") as out:

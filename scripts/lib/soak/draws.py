@@ -1,7 +1,7 @@
-# What a seed stands for: the jobs and the steps of a soak run, whenever it comes
-# to them. How many there are in a run depends on the machine.
+# Draws the jobs and the steps of a soak run from a seed. The seed determines each of
+# them; how many a run reaches depends on the machine.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Draws that depend on a seed and a number, and on nothing that happens."""
+"""Draws that depend on a seed and a number alone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from soak.jobs import KINDS, LENT, Draft, Kind, draft
 
 
 class Draws:
-    """Each job, and each step, begins a sequence of its own: however many numbers
-    were drawn for those before it, it is the same.
+    """Random numbers. Each job and each step has its own sequence, which does not
+    depend on the numbers drawn before.
 
     Attributes:
-        rng: for the step that goes on.
+        rng: for the current step.
         steps: how many have begun.
     """
 
@@ -26,7 +26,7 @@ class Draws:
         self._jobs = 0
         self._lent = 0  # file systems that expire
         self.steps = 0
-        # Each round of these is shuffled anew.
+        # reshuffled for each round
         self._covering = features.kinds(guests)
         self.rng = random.Random()
 
@@ -42,13 +42,13 @@ class Draws:
         return draft(self._jobs - 1, kind, rng, name)
 
     def number(self, number: int) -> Draft:
-        """The job of that number, which is none of those before the next."""
+        """The job of that number, which must not have been drawn yet."""
         while self._jobs < number:
             self.job()
         return self.job()
 
     def _kind(self, rng: random.Random) -> Kind:
-        """Every other job is the next of the covering array."""
+        """The next kind: every other one comes from the covering array."""
         number, odd = divmod(self._jobs - 1, 2)
         if odd:
             return rng.choice(KINDS)

@@ -1,5 +1,5 @@
-# What is done to the components of a soak run, one fault at a time. Each fault
-# either passes by itself or is mended by heal().
+# Injects faults into the components of a soak run, one at a time. Each fault either
+# passes by itself or is repaired by heal().
 # SPDX-License-Identifier: LGPL-3.0-only
 """The faults, and how to undo them."""
 
@@ -19,7 +19,7 @@ from soak.jobs import LENT_S, Job
 from soak.world import Lost, World
 
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
-# A finalizer of somebody else's.
+# A foreign finalizer.
 THEIRS = "example.org/soak"
 STATUSES = ["409", "429", "500", "503", "504"]
 
@@ -37,7 +37,7 @@ def _hold(kube: Kube, name: str, finalizers: list[str]) -> None:
 
 
 def _belongs(metadata: dict[str, Any], workflow: str) -> bool:
-    """Whether an object is that workflow's, or that of a breakdown of it."""
+    """Whether that workflow, or one of its breakdowns, owns an object."""
     owners = [owner["name"] for owner in metadata.get("ownerReferences", [])]
     return any(
         name == workflow or name.startswith(f"{workflow}-")
@@ -50,11 +50,11 @@ class Faults:
 
     Args:
         active: the jobs that may still be active.
-        recent: those, and jobs that may be active again after a kill.
+        recent: the same, and jobs that may be active again after a kill.
         ending: jobs in CLEANUP.
-        given_before: jobs that had nodes when this one was let go: a rabbit is disabled
-            under them. Those that get nodes later are placed on no such rabbit.
-        restarted: is called when the instance was started again.
+        given_before: jobs that held nodes when this one was released, and may lose a
+            rabbit to its leftovers. Later jobs are placed on other rabbits.
+        restarted: is called after a restart of the instance.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Faults:
         }
 
     def heal(self) -> None:
-        """Mend all that does not mend itself."""
+        """Repair all faults that do not pass by themselves."""
         world = self._world
         for process in (world.agent, world.sim, world.instance):
             process.send(signal.SIGCONT)
@@ -135,7 +135,7 @@ class Faults:
             raise Lost(f"the agent has ended by itself:\n{world.agent.tail()}")
 
     def _pause(self, low: float, high: float) -> float:
-        """Let a fault last a random time, which is part of the fault."""
+        """Let a fault last a random time. Returns that time in seconds."""
         took = self._rng.uniform(low, high)
         time.sleep(took)
         return took
@@ -155,7 +155,7 @@ class Faults:
         return f"for {took:.1f} s"
 
     def two_agents(self) -> str:
-        """The newer replaces the other, if both live until it has attached."""
+        """Start a second agent, which replaces the first if both live until then."""
         world = self._world
         older, took = world.start_second_agent(), self._pause(0, 2)
         newest = self._rng.random() < 0.5
@@ -168,7 +168,7 @@ class Faults:
         return f"for {took:.1f} s, then {'the newer' if newest else 'a third'} one"
 
     def agent_meets_busy_module(self) -> str:
-        """It attaches while requests wait in front of its own."""
+        """Attach the agent while the module has a backlog of requests."""
         world, count = self._world, self._rng.randint(50, 500)
         world.agent.end(signal.SIGKILL)
         asked = world.ask_much(count)
@@ -181,7 +181,7 @@ class Faults:
         return ""
 
     def reload_module_twice(self) -> str:
-        """The second time before the first has synchronised."""
+        """Reload the module again before it has synchronised."""
         self._world.reload_module()
         took = self._pause(0, 0.5)
         self._world.reload_module()
@@ -192,7 +192,8 @@ class Faults:
         return ""
 
     def reload_site(self) -> str:
-        """Its prologs and epilogs begin after ours until our plugin is reloaded."""
+        """Reload the site's plugin: its prologs and epilogs begin after dws-jobtap's
+        until that is reloaded."""
         self._world.reload_site()
         return ""
 
@@ -201,15 +202,16 @@ class Faults:
         return ""
 
     def _after_restart(self) -> None:
-        """The agent of the old instance ends with it; whoever supervises it
-        starts it again."""
+        """Restart the agent, as its supervisor does: the agent ends with the
+        instance."""
         self._world.agent.end(signal.SIGTERM)
         self._world.start_instance()
         self._world.start_agent()
         self._restarted()
 
     def unblock(self) -> str:
-        """After a restart, if flux-core needs help: the job that it stumbles over."""
+        """Repair a flux-core that has stopped scheduling after a restart. Returns the
+        job that has caused this, or ""."""
         if self._world.engine.is_solo or not (job := self._world.blocked()):
             return ""
         jobs = self._kill()
@@ -218,7 +220,7 @@ class Faults:
         return job
 
     def _kill(self) -> list[Job]:
-        """Returns the jobs that may be active after that."""
+        """Kill the instance. Returns the jobs that may be active after a restart."""
         solo = self._world.engine.is_solo
         jobs = self._active() if solo else self._recent()
         for job in jobs:
@@ -233,7 +235,7 @@ class Faults:
         return ""
 
     def kill_broker(self) -> str:
-        """Any but the leader: Flux fails the jobs that run there."""
+        """Kill a broker other than the leader. Flux fails the jobs that run there."""
         if self._world.engine.is_solo:
             return "none there"
         for job in self._active():
@@ -245,7 +247,7 @@ class Faults:
         return f"{rank} for {took:.1f} s"
 
     def slow_kvs(self) -> str:
-        """Others write so much to it that ours wait."""
+        """Write so much to the KVS that requests of flux-dws are delayed."""
         count, size = self._rng.randint(20, 200), self._rng.randint(1, 64)
         took = self._world.fill_kvs(count, size * 1024)
         return f"{count} times {size} KiB, {took:.1f} s"
@@ -276,7 +278,7 @@ class Faults:
         return f"for {took:.1f} s"
 
     def restore_sim(self) -> str:
-        """From a backup of a moment ago, with lower resource versions."""
+        """Restore a recent backup of the API server, with lower resource versions."""
         jobs = self._active()
         for job in jobs:
             job.struck.append("Kubernetes was taken back")
@@ -288,8 +290,8 @@ class Faults:
         return f"as it was {took:.1f} s ago"
 
     def clear_up(self) -> None:
-        """What an admin does after a restore: file systems that are there again, though
-        Flux has seen their end, get a time to expire."""
+        """Clean up after a restore, as an admin does: set a lease on file systems that
+        the backup has brought back after their end."""
         for item in self._world.status()["persistent"]:
             if self._restores and not item["expires"]:
                 body = {"name": item["name"], "expires": time.time() + LENT_S}
@@ -310,11 +312,11 @@ class Faults:
         return f"by {late:.2f} s, for {took:.1f} s"
 
     def api_slow(self) -> str:
-        """Each answer takes longer."""
+        """Delay each answer."""
         return self._api_late("--slow", 0.05, 1.0)
 
     def api_old(self) -> str:
-        """It answers with what was there some time ago."""
+        """Answer with outdated objects."""
         return self._api_late("--stale", 0.2, 3.0)
 
     def api_drop(self) -> str:
@@ -336,12 +338,12 @@ class Faults:
         return job
 
     def _any(self) -> Job | None:
-        """A job that is to end as if nothing had been done to it."""
+        """A random active job, on which the fault must have no effect."""
         jobs = self._active()
         return self._rng.choice(jobs) if jobs else None
 
     def _done(self, what: str, act: Callable[[Kube], None]) -> str:
-        """Do it; returns what was done, and why not if the API server refuses."""
+        """Call act(). Returns 'what', with the API server's error if that refuses."""
         try:
             act(self._world.admin())
         except ApiError as exc:
@@ -382,7 +384,7 @@ class Faults:
         return self._label("another")
 
     def hold_workflow(self) -> str:
-        """It is not gone when it is deleted, for a while."""
+        """Add a foreign finalizer to a workflow, which delays its deletion."""
         job = self._any()
         if job is None:
             return "none there"
@@ -398,8 +400,8 @@ class Faults:
         return done
 
     def let_workflows_go(self) -> None:
-        """Take back the finalizers of others, now or, if the API server refuses, in the
-        end."""
+        """Remove the foreign finalizers. If the API server refuses, heal() does it
+        later."""
 
         def let_go(kube: Kube) -> None:
             for item in kube.list_all("workflows")[0]:
@@ -413,7 +415,7 @@ class Faults:
     def _part(
         self, what: str, plural: str, act: Callable[[Kube, str, str], None]
     ) -> str:
-        """Do that to the objects of this kind that a job's workflow has."""
+        """Call act() for the objects of this kind that a job's workflow owns."""
         job = self._victim(what)
         if job is None:
             return "none there"
@@ -450,8 +452,8 @@ class Faults:
         return f"{job.workflow} in {state}, {severity}"
 
     def let_job_go(self) -> str:
-        """The epilog timeout, while jobs wait in the queue for that rabbit. How its
-        storage goes after that is up to the other faults."""
+        """Release a job in its epilog, while other jobs wait for that rabbit. The other
+        faults may strike its remaining Teardown."""
         ending = self._ending()
         if not ending:
             return "none is ending"
@@ -468,8 +470,8 @@ class Faults:
         return f"{job.workflow}, rabbits enabled after {took:.1f} s"
 
     def enable_rabbits(self) -> None:
-        """Give rabbits that were disabled for what jobs have left there, and nodes that
-        were drained for that, back to use. What is still there is kept from others."""
+        """Enable rabbits, and undrain nodes, that had leftovers of released jobs. Other
+        jobs never get leftovers that still exist."""
         rabbits = self._world.rabbits
         self._world.attempt("flux", "rabbit", "enable", *rabbits)
         self._world.attempt("flux", "rabbit", "undrain", *rabbits)

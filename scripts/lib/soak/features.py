@@ -1,4 +1,4 @@
-# What a job can ask for, and jobs in which each two of these things meet.
+# Features that a job can request, and jobs in which every two features meet.
 # SPDX-License-Identifier: LGPL-3.0-only
 """A covering array of the features of jobs."""
 
@@ -19,8 +19,8 @@ PRESETS = {
     "lustre": "scratch-lustre",
 }
 COPIES = ("", " in", " out", " both")
-# Each is possible with each of the others: what is not is in one of them together. The
-# order of values says which ones most rows have.
+# Every value is possible with every value of other parameters; values that exclude each
+# other share a parameter. The order of values determines which occur most often.
 PARAMETERS: dict[str, list[Any]] = {
     "directives": [
         *(f"{s}{copy}" for s in ("xfs", "gfs2", "lustre", "two") for copy in COPIES),
@@ -31,19 +31,19 @@ PARAMETERS: dict[str, list[Any]] = {
         "persistent",
     ],
     "data first": [True, False],
-    # and how many of them it can do without
+    # number of nodes, and how many of them may be waived
     "nodes": [(1, 0), (2, 0), (4, 0), (2, 1), (4, 1)],
     "exclusive": [True, False],
     "place": ["near", "rabbits", ""],
     "group": [True, False],
     "status": [3, 0],
-    # short: the tasks do not end before it
+    # short: expires before the tasks end
     "limit": ["short", "long", ""],
-    # the data of another job, if one is there that has some
+    # depends on the data of another job, if there is one with data
     "after": ["", "dws-in", "dws-out"],
     # one chassis, or one for every two nodes
     "chassis": ["one", "", "pairs"],
-    # guest: a second user, who is in no group; cc: flux submit --cc makes two of it
+    # guest: a second user, who is in no group; cc: two copies by flux submit --cc
     "by": ["owner", "guest", "cc"],
 }
 GIB = {"xfs": 10, "gfs2": 10, "raw": 10, "two": 20, "container": 10}
@@ -54,7 +54,7 @@ def _scratch(type_: str, name: str = "scratch") -> str:
 
 
 def presets() -> str:
-    """Lines of the configuration."""
+    """Lines of the configuration that define the presets."""
     lines = [f"{name} = '{_scratch(type_)}'" for type_, name in PRESETS.items()]
     return "\n".join(["[rabbit.presets]", *lines])
 
@@ -93,7 +93,7 @@ def _kind(asked: dict[str, Any]) -> Kind:
     storage, _, copy = asked["directives"].partition(" ")
     dw, variables = _directives(storage, copy)
     nodes, tolerance = asked["nodes"]
-    # solo runs the tasks of all users as one, who gets no token of others
+    # solo runs all tasks as one user, who may not read the tokens of others
     guest = asked["by"] == "guest" and copy != "token"
     system: dict[str, Any] = {}
     refused = fatal = ""
@@ -108,7 +108,7 @@ def _kind(asked: dict[str, Any]) -> Kind:
         system["dw_rabbits"] = "rabbit[0-2]"
     elif asked["place"] == "near" and not guest:
         system["dw_near"] = KEPT
-        # It has one rabbit, which has two nodes.
+        # The kept file system lies on one rabbit, which has two nodes.
         fatal = "dw_near" if nodes > 2 else ""
     if storage == "persistent" and guest:
         fatal = "User ID does not match"
@@ -116,7 +116,7 @@ def _kind(asked: dict[str, Any]) -> Kind:
     if chassis and nodes > 2 * chassis:
         chassis = 2  # each has two nodes
     if "dw_data_first" in system:
-        chassis = 0  # its data says where its nodes are
+        chassis = 0  # its data determines the chassis
     type_ = copy if storage == "preset" else storage
     return Kind(
         ", ".join(f"{k} {v}" for k, v in asked.items() if v),
@@ -143,7 +143,7 @@ def kinds(guests: bool = True) -> list[Kind]:
     """Kinds of jobs in which every two features meet.
 
     Args:
-        guests: the engine runs jobs of another user without his password.
+        guests: the engine runs jobs of other users without their password.
     """
     users = [by for by in PARAMETERS["by"] if guests or by != "guest"]
     rows = AllPairs(list({**PARAMETERS, "by": users}.values()))

@@ -1,5 +1,5 @@
-# What is submitted in a soak run, and how each of it may end. A job keeps a
-# list of what was done to it, which widens what is right.
+# Kinds of jobs of a soak run, and their possible outcomes. A job records all faults
+# that have struck it; each of them permits more outcomes.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Kinds of jobs, and the verdict on one."""
 
@@ -14,7 +14,7 @@ import oracle.rules
 from elsewhere import PROFILE
 from flux.job import JobspecV1
 
-# Tasks prove that they have their file systems: each argument is a directory
+# Tasks prove that their file systems are mounted: each argument is a directory
 # that they can write to. Without braces, which flux submit --cc replaces.
 SCRIPT = """
 for dir in "$@"; do
@@ -26,25 +26,25 @@ exit $SOAK_EXIT
 """
 # Seconds that tasks take.
 SLEEPS = ["0", "0.1", "1", "3"]
-# What the engine says of jobs that ran when it was killed, or stopped.
+# Exception notes of jobs that ran when the engine was killed or stopped.
 ENDED_WITH_INSTANCE = (
     "job shells were lost in a restart",
     "instance shutdown",
     "failed to create guest ns: No such file or directory",
     "job is not recoverable: no recoverable event",
 )
-# The same of jobs one of whose brokers was killed, with the node's name after it.
+# The same for jobs that ran on a killed broker; the node's name follows.
 ENDED_WITH_NODE = "node failure on "
 # The note of exceptions that are raised by hand.
 RAISED = "raised by soak"
-# What NNF says, without its name, of a persistent file system that is still being made,
-# or is being destroyed.
+# NNF's error for a persistent file system that is being created or destroyed, without
+# its name.
 NOT_ACTIVE = "PersistentStorage is not active"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Jobs that are alike.
+    """A kind of jobs.
 
     Attributes:
         name: for reports.
@@ -54,19 +54,19 @@ class Kind:
         status: exit code of its tasks.
         refused: a word of the message with which submit refuses it.
         fatal: a word of the fatal exception that ends it, if one must.
-        node_gib: what it asks for on each of its nodes.
-        gib: what it asks for besides.
-        lends: it makes a file system that expires.
-        borrows: it uses one, if that is there.
+        node_gib: GiB requested on each of its nodes.
+        gib: GiB requested besides, whatever its nodes.
+        lends: it creates a file system that expires.
+        borrows: it uses such a file system, if there is one.
         nodes: how many; 0: one or two.
-        exclusive: it has them alone.
+        exclusive: no other job may share its nodes.
         system: more attributes.system of its jobspec.
         limit: "long" or "short", or "" for none.
         after: the scheme by which it depends on another job, or "".
         chassis: over how many its nodes are spread; 0: any.
         copies: how many jobs one submission makes.
-        guest: it is not of the user who runs the instance.
-        features: what it asks for, as features.PARAMETERS has it.
+        guest: its user is not the instance owner.
+        features: its values of features.PARAMETERS.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Kind:
 
     @property
     def staged(self) -> bool:
-        """Others may wait for its data."""
+        """Whether other jobs may wait for its data."""
         ends = self.refused or self.fatal or self.status or self.limit == "short"
         return "jobdw" in self.dw and not ends
 
@@ -104,13 +104,13 @@ def _jobdw(type_: str, name: str = "scratch") -> str:
 
 
 SCRATCH = ("DW_JOB_scratch",)
-# Of jobs with user-container-auth.
+# Variable of jobs with user-container-auth.
 TOKEN = "DW_WORKFLOW_TOKEN"
 # Seconds that jobs may run.
 LIMITS = {"long": 3600.0, "short": 1.0}
-# A persistent file system that is there for the whole run.
+# A persistent file system that exists for the whole run.
 KEPT = "kept"
-# How long those are there that expire, and how many of the last may be asked for.
+# Lease of file systems that expire, and how many of the latest ones jobs may use.
 LENT_S = 8
 LENT = 4
 KINDS = [
@@ -179,33 +179,33 @@ DESTROY = Kind("destroy", f"#DW destroy_persistent name={KEPT}")
 
 @dataclass
 class Job:
-    """One that was submitted, and what happened to it that it cannot help."""
+    """A submitted job, and all events from outside that may change its outcome."""
 
     id: int
     kind: Kind
     # bytes, as limits count them
     asked: int
-    # the file system that it makes, or uses, and that expires
+    # the file system with a lease that it creates, or uses
     makes: str = ""
     uses: str = ""
     cancelled: bool = False
     # a fatal exception was raised by hand
     raised: bool = False
-    # what it waits for
+    # the job whose data it waits for
     awaits: Job | None = None
-    # Flux has purged it, after this was noted
+    # its state and its oracle record, noted before Flux purged it
     record: dict[str, Any] | None = None
     seen: oracle.rules.Job | None = None
-    # the instance was restarted while it was active
+    # the instance was restarted while the job was active
     restarted: bool = False
-    # Flux may have gone back to before some of what happened to it: its tasks have
-    # run, its storage is gone, and they are started again
+    # Flux may have lost some of its last events: its tasks have run, its storage is
+    # gone, and the tasks are started again
     taken_back: bool = False
-    # a broker was killed while it was active
+    # a broker was killed while the job was active
     node_lost: bool = False
-    # an engine that was killed came back without it
+    # an engine that was killed has lost the job
     forgotten: bool = False
-    # its workflow may be there again though it has ended
+    # a restore may have brought its workflow back after its end
     brought_back: bool = False
     # faults that may have ended it
     struck: list[str] = field(default_factory=list)
@@ -216,26 +216,27 @@ class Job:
 
     @property
     def stands(self) -> bool:
-        """Nothing was done to it that may have ended it, or have it run again."""
+        """Whether no fault may have ended the job, or run it twice. Restarts and lost
+        nodes do not count."""
         ended = self.struck or self.cancelled or self.raised
         return not (ended or self.taken_back or self.forgotten)
 
     @property
     def unharmed(self) -> bool:
-        """Nothing else was that may have ended it, either."""
+        """Whether no fault at all may have ended the job."""
         return self.stands and not (self.restarted or self.node_lost)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A job that is to be submitted.
+    """A job to submit.
 
     Attributes:
         spec: the jobspec.
-        number: which of the jobs of the seed it is.
-        lent: the file system that expires which it makes or uses, or "".
+        number: of the job in the sequence of the seed.
+        lent: the file system with a lease that it creates or uses, or "".
         asked: bytes, as limits count them.
-        back: so many jobs before it is that whose data it waits for.
+        back: distance to the earlier job whose data it waits for.
     """
 
     number: int
@@ -253,7 +254,7 @@ class Draft:
 
 
 def _spread(spec: JobspecV1, chassis: int) -> None:
-    """As --coral2-chassis does."""
+    """Spread nodes over chassis, as --coral2-chassis does."""
     (node,) = spec.jobspec["resources"]
     inside = {**node, "count": node["count"] // chassis}
     spec.jobspec["resources"] = [
@@ -262,11 +263,11 @@ def _spread(spec: JobspecV1, chassis: int) -> None:
 
 
 def draft(number: int, kind: Kind, rng: random.Random, lent: str) -> Draft:
-    """What to submit.
+    """Draw a job of a kind.
 
     Args:
         number: of the job.
-        lent: the name that LENT in the kind stands for.
+        lent: replaces LENT in the kind.
     """
     wanted = [name for name in kind.variables if name != TOKEN]
     paths = " ".join(f'"${name}"' for name in wanted).replace("LENT", lent)
@@ -299,7 +300,7 @@ def draft(number: int, kind: Kind, rng: random.Random, lent: str) -> Draft:
 
 
 def verdict(job: Job, record: dict[str, Any]) -> str:
-    """What is wrong with the end of a job, or "".
+    """Error in the outcome of a job; "" if the outcome is right.
 
     Args:
         record: state, result, returncode and exception note of the job.
@@ -313,7 +314,7 @@ def verdict(job: Job, record: dict[str, Any]) -> str:
     if job.raised and result == "FAILED" and RAISED in note:
         return ""
     if job.awaits and not job.awaits.unharmed and f"{job.kind.after}:" in note:
-        return ""  # there was no such data
+        return ""  # the data does not exist
     if job.restarted and note in ENDED_WITH_INSTANCE:
         return ""
     if job.node_lost and note.startswith(ENDED_WITH_NODE):
@@ -323,7 +324,7 @@ def verdict(job: Job, record: dict[str, Any]) -> str:
         and result == "FAILED"
         and (f"'{job.uses}'" in note or NOT_ACTIVE in note)
     ):
-        return ""  # it was not there, not yet, or not any more
+        return ""  # the file system does not exist yet, or no longer
     if job.kind.fatal:
         good = result == "FAILED" and job.kind.fatal in note
         wanted = f"failed with an exception about {job.kind.fatal}"

@@ -1,5 +1,5 @@
-# What must hold at every moment of a soak run, whatever was just killed: nobody has
-# more than the limits allow, and no file system goes before its time.
+# Rules for every moment of a soak run, whatever was just killed: no user exceeds the
+# limits, and no file system is deleted before its lease ends.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Rules, checked against what Kubernetes says."""
 
@@ -15,7 +15,7 @@ from flux_k8s.kube import Kube
 from soak import features
 from soak.jobs import GIB, LENT_S, Job
 
-# The most that jobs of one user may have at one time: fewer than want to run.
+# Limit on the storage of one user's jobs, low enough that jobs have to wait.
 TOTAL_GIB = 240
 CONFIG = f"""
 [rabbit.limits.everybody]
@@ -29,8 +29,8 @@ def _has_storage(workflow: Mapping[str, Any], made: set[str]) -> bool:
     """Whether a workflow counts for limits.
 
     Args:
-        made: names of the workflows of which rabbits have storage. It goes in Teardown,
-            some time before that is ready.
+        made: names of the workflows with storage on rabbits. Teardown deletes the
+            storage some time before it is ready.
     """
     spec, status = workflow["spec"], workflow.get("status", {})
     if spec["desiredState"] != "Teardown":
@@ -40,7 +40,7 @@ def _has_storage(workflow: Mapping[str, Any], made: set[str]) -> bool:
 
 
 def _made(servers: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The workflows of the Servers that have something on a rabbit."""
+    """Names of the workflows whose Servers have storage on a rabbit."""
     return {
         item["metadata"]["name"].rpartition("-")[0]
         for item in servers
@@ -51,12 +51,12 @@ def _made(servers: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 class Rules:
-    """Looks again and again, and says what was broken.
+    """Checks the rules again and again.
 
     Args:
-        kube: makes a connection to the cluster, which need not answer.
-        jobs: all that were submitted, by their ids.
-        completed: whether Flux says that of a job.
+        kube: connects to the cluster, which need not answer.
+        jobs: all submitted jobs, by their ids.
+        completed: whether Flux reports a job as completed.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class Rules:
         self._kube = kube
         self._jobs = jobs
         self._completed = completed
-        # file systems that are to expire, by name, and the earliest time for that
+        # earliest time at which each file system with a lease may be deleted, by name
         self._lent: dict[str, float] = {}
-        self.most = 0  # bytes that jobs were seen to have
+        self.most = 0  # highest sum of bytes of one user's jobs
 
     def check(self, now: float) -> list[str]:
-        """What is wrong now (s since the epoch)."""
+        """Violations at the time 'now' (s since the epoch)."""
         try:
             kube = self._kube()
             workflows, _ = kube.list_all("workflows")
@@ -87,9 +87,9 @@ class Rules:
     def _total(
         self, workflows: Sequence[Mapping[str, Any]], made: set[str]
     ) -> list[str]:
-        """Jobs only: what persistent file systems take on rabbits counts as well, so
-        that less than all may be had by them. What has come back from a backup nobody
-        has let in."""
+        """Users whose jobs exceed the limit. Persistent file systems count for the
+        limit too, but not here: the check is lenient. Workflows that came back from a
+        backup are left out, since no limit was checked for them."""
         by_name = {
             job.workflow: job
             for job in self._jobs.values()

@@ -1,4 +1,4 @@
-# Hands to the oracle what a soak run has: its jobs, and what the run has done to them.
+# Passes the jobs of a soak run, and the faults that have struck them, to the oracle.
 # SPDX-License-Identifier: LGPL-3.0-only
 """From a soak run to the oracle."""
 
@@ -29,10 +29,10 @@ def check(
     others: set[str],
     unmount: Sequence[tuple[float, float]],
 ) -> list[str]:
-    """What the oracle finds wrong in a run that is over.
+    """The oracle's errors for a run that is over.
 
     Args:
-        others: workflows that are not of these jobs.
+        others: workflows that do not belong to these jobs.
         unmount: when release_nodes was "unmount".
     """
     found = {job.id: _seen(handle, job) for job in jobs}

@@ -1,8 +1,8 @@
-# The processes of a soak run, each of which may be killed and started again: a
-# simulated cluster that outlives its server, a Flux instance that outlives its
-# broker, and the agent.
+# Owns the processes of a soak run, each of which may be killed and restarted: a
+# simulated cluster, whose state survives its server, a Flux instance, whose state
+# survives its brokers, and the agent.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Starting, killing and asking the components."""
+"""Start, kill and query the components."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from soak import brokers
 TOP = pathlib.Path(__file__).resolve().parents[3]
 LIMIT_S = 120.0
 CORES = 4  # of each node
-# A plugin of a site: a prolog and an epilog of every job that end at once, before or
-# after ours begin, as it was loaded before or after ours.
+# A site's jobtap plugin: a prolog and an epilog of every job that end at once, and that
+# begin before or after those of dws-jobtap, in the order of loading.
 SITE = TOP / "t" / "scripts" / "site.c"
 SET_CLOCK = TOP / "t" / "scripts" / "set_clock.py"
-# Another user than the one who runs the instance.
+# A user who is not the instance owner.
 GUEST = 4242
 SITE_OPTIONS = {"prolog": "run", "epilog": "finish", "brief": 1}
-# Longer than any run: an epilog that times out does so for a wrong reason.
+# Longer than any run, so that an epilog that times out is an error.
 EPILOG_TIMEOUT_S = 86400.0
 
 
 class Lost(Exception):
-    """A component did not come up or did not answer; the text says which."""
+    """A component did not start or did not answer; the text names it."""
 
 
 class Process:
-    """A child of ours with a log file that all its lives share."""
+    """A child process. Its log file continues over restarts."""
 
     def __init__(self, log: pathlib.Path) -> None:
         self._log = log
@@ -90,7 +90,7 @@ class Process:
 
 
 class World:
-    """Everything that runs. All files are below one private directory."""
+    """The components of a run. Their files lie below one private directory."""
 
     def __init__(
         self,
@@ -120,17 +120,17 @@ class World:
         self._site = workdir / "site.so"
         self._rabbit = ""  # more lines of the configuration
         self.changed: dict[str, str] = {}
-        # begin and end of each time in which the wall clock was set
+        # begin and end of each change of the wall clock
         self.jumps: list[tuple[float, float]] = []
-        # begin and end of each time between two changes, and what held then
+        # begin and end of each former configuration, with its changed keys
         self._was: list[tuple[float, float, dict[str, str]]] = []
         self._since = 0.0
         self._uri = ""
         self._broker_pid = 0
         self._brokers: brokers.Brokers | None = None
         self._hold_fd = -1
-        self._log_read = 0  # of the instance's log
-        self._log_start = 0  # where that of its latest start begins
+        self._log_read = 0  # offset in the instance's log
+        self._log_start = 0  # offset of its latest start
         self._handle: flux.Flux | None = None
         self._guest: flux.Flux | None = None
         self._jumped = 0
@@ -156,17 +156,17 @@ class World:
         with os.fdopen(reader) as ready:
             if "ready" not in ready.read():
                 raise Lost(f"dws-sim did not start:\n{self.sim.tail()}")
-        # Admins grant this right (install.rst), so that Computes can be made again. The
-        # simulator forgets the grant when it ends.
+        # Admins grant this right (install.rst), so that Computes can be created again.
+        # The simulator forgets the grant when it ends.
         self.ctl("grant", "computes:create")
 
     def ctl(self, *words: str) -> str:
-        """dws-sim ctl; Lost when it refuses."""
+        """Run dws-sim ctl. Raises Lost if that fails."""
         return self.run("dws-sim", "ctl", "--kubeconfig", str(self.kubeconfig), *words)
 
     def admin(self) -> Kube:
-        """The cluster, with all rights. What is done by hand needs more than the agent
-        has."""
+        """A connection with all rights: actions of admins need more than the agent's
+        role allows."""
         config = yaml.safe_load(self.kubeconfig.read_text())
         path = self.workdir / "admin.kubeconfig"
         path.write_text(yaml.safe_dump({**config, "current-context": "admin"}))
@@ -175,7 +175,7 @@ class World:
     # -- the instance -----------------------------------------------------
 
     def write_config(self, rabbit: str = "") -> None:
-        """The instance's configuration; rabbit: more lines for [rabbit]."""
+        """Write the instance's configuration; rabbit: more lines for [rabbit]."""
         self.engine.prepare(self.workdir, len(self.nodes), CORES)
         if not self.engine.is_solo:
             brokers.prepare(self.engine, self.workdir, len(self.nodes))
@@ -198,11 +198,11 @@ class World:
         )
 
     def change_config(self, changed: dict[str, str]) -> None:
-        """Keys of [rabbit] and their values, in the place of those changed before."""
+        """Set these keys of [rabbit], and reset those of the last call."""
         began, before, self.changed = time.time(), self.changed, changed
         self._write_rabbit()
         self.flux("config", "reload")
-        # Either holds while it changes.
+        # While the reload runs, either configuration may be in force.
         self._was.append((self._since, time.time(), before))
         self._since = began
 
@@ -223,13 +223,13 @@ class World:
         )
 
     def start_instance(self) -> None:
-        """Start, or start again from what is on the disk."""
+        """Start the instance, or restart it from its state on disk."""
         ready, hold = self.workdir / "ready", self.workdir / "hold"
         for fifo in (ready, hold):
             fifo.unlink(missing_ok=True)
             os.mkfifo(fifo, 0o600)
-        # The instance lives as long as its initial program, which lives as
-        # long as somebody, that is we, can write to this.
+        # The initial program, and with it the instance, runs until this process
+        # closes the FIFO.
         script = (
             'echo "$FLUX_URI $(flux getattr broker.pid) ${FLUX_START_URI:--}"'
             f" >{ready}; exec cat {hold}"
@@ -251,7 +251,7 @@ class World:
         if len(words) != 3:
             raise Lost(f"the instance did not start:\n{self.instance.tail()}")
         self._uri, self._broker_pid = words[0], int(words[1])
-        # flux-core has its modules from etc/modprobe.
+        # flux-core loads its modules by etc/modprobe.
         if self.engine.is_solo:
             self.reload_scheduler()
             self.flux("module", "load", str(self._lib / "modules" / "dws.so"))
@@ -259,7 +259,7 @@ class World:
             self._brokers = brokers.Brokers(words[2])
 
     def _env(self) -> dict[str, str]:
-        """For a process that has to do with the instance."""
+        """Environment of processes that use the instance."""
         env = self.engine.environment(self.workdir)
         modprobe = self._lib.parents[1] / "etc" / "flux" / "modprobe"
         env["FLUX_MODPROBE_PATH_APPEND"] = str(modprobe)
@@ -281,21 +281,21 @@ class World:
             signal.signal(signal.SIGALRM, before)
 
     def kill_instance(self) -> None:
-        """As a crash of its node does."""
+        """Kill the instance, as a crash of its node does."""
         self._handle = self._guest = self._brokers = None
         os.kill(self._broker_pid, signal.SIGKILL)
         self._release()
         self.instance.wait()
 
     def miscounts(self) -> bool:
-        """Whether flux-core would wait for ever for jobs that there are not, when it
-        is to end: see brokers.MISCOUNTED."""
+        """Whether a shutdown of flux-core would hang on its count of running jobs: see
+        brokers.MISCOUNTED."""
         with open(self.workdir / "instance.log", errors="replace") as log:
             log.seek(self._log_start)
             return brokers.MISCOUNTED.search(log.read()) is not None
 
     def stop_instance(self) -> None:
-        """As an administrator does."""
+        """Shut the instance down in order, as an administrator does."""
         self._handle = self._guest = self._brokers = None
         self._release()
         self.instance.wait()
@@ -314,21 +314,21 @@ class World:
         return found.group(1) if found else ""
 
     def unblock(self, jobs: list[int]) -> None:
-        """So that it goes on after its next start; for an instance that is down.
+        """Repair an instance that is down, so that it schedules after its next start.
 
         Args:
-            jobs: those that may be active.
+            jobs: jobs that may be active.
         """
         env = {k: v for k, v in self._env().items() if k != "FLUX_URI"}
         brokers.forget_R(self.engine, self.workdir, env, jobs)
 
     def kill_broker(self, rank: int) -> None:
-        """One that is not the leader; not under solo, which has no other."""
+        """Kill a broker other than the leader. No-op under solo, which has none."""
         if self._brokers is not None:
             self._brokers.kill(rank)
 
     def start_broker(self, rank: int) -> None:
-        """The one that was killed."""
+        """Start the broker that was killed."""
         if self._brokers is not None:
             self._brokers.start(rank)
 
@@ -339,11 +339,11 @@ class World:
         self.flux("module", "reload", str(self._lib / "modules" / "sched-rabbit.py"))
 
     def reload_plugin(self) -> None:
-        """As operate.rst has it. It comes after all other plugins from then on."""
+        """Reload dws-jobtap as in operate.rst. Its callbacks run last from then on."""
         self.flux("jobtap", "load", "--remove=dws-jobtap.so", str(self._plugin))
 
     def reload_site(self, brief: bool = True) -> None:
-        """The same with the plugin of the site.
+        """Reload the site's plugin in the same way.
 
         Args:
             brief: its prologs and epilogs end at once.
@@ -353,7 +353,7 @@ class World:
         self.flux("jobtap", "load", "--remove=site.so", str(self._site), *options)
 
     def held_by_site(self, jobid: int) -> list[str]:
-        """Which of prolog and epilog of the site a job waits for."""
+        """The site's actions, "prolog" or "epilog", that hold a job."""
         code, log, _ = self.attempt("flux", "job", "eventlog", str(jobid))
         count = Counter(x.split()[1] for x in log.splitlines() if "site-" in x)
         return [
@@ -363,26 +363,25 @@ class World:
         ]
 
     def purge(self, job: flux.job.JobID) -> None:
-        """As flux-core does with jobs that have ended; solo keeps all of them."""
+        """Purge a job, as flux-core does after its end. Solo never purges jobs."""
         if self.engine.is_solo:
             self.flux("kvs", "unlink", "-R", str(job.kvs))
         else:
             self.flux("job", "purge", "--force", job.f58)
 
     def is_there(self, job: flux.job.JobID) -> bool:
-        """Whether the KVS has a directory of the job."""
+        """Whether the KVS contains the job's directory."""
         return self.attempt("flux", "kvs", "ls", str(job.kvs))[0] == 0
 
     def jump(self, seconds: int) -> None:
-        """Set the wall clock forward, for all processes and for us."""
+        """Set the wall clock forward, for all processes including this one."""
         began, clock = time.time(), os.environ["JUMP_CLOCK"]
         self._jumped += seconds
         self.run(sys.executable, str(SET_CLOCK), clock, "jump", str(self._jumped))
         self.jumps.append((began, time.time()))
 
     def guest(self) -> flux.Flux:
-        """A connection in the name of another user, as far as an instance of one user
-        knows any."""
+        """A connection whose messages carry the credentials of GUEST."""
         if self._guest is None:
             os.environ["FLUX_HANDLE_USERID"] = str(GUEST)
             self._guest = flux.Flux(self._uri)
@@ -392,10 +391,10 @@ class World:
     def submit(
         self, spec: flux.job.JobspecV1, guest: bool, copies: int = 1
     ) -> list[int]:
-        """Returns the jobs' ids; OSError if they are refused.
+        """Submit a job. Returns the jobs' ids; raises OSError if Flux rejects them.
 
         Args:
-            copies: flux submit --cc makes so many.
+            copies: number of jobs, by flux submit --cc.
         """
         if copies > 1:
             return self._submit_copies(spec, copies)
@@ -404,7 +403,7 @@ class World:
         return [int(flux.job.submit(self.handle, spec))]
 
     def _submit_copies(self, spec: flux.job.JobspecV1, copies: int) -> list[int]:
-        """By the command, with the options that stand for the jobspec."""
+        """Submit by command, with options equivalent to the jobspec."""
         (outer,) = spec.jobspec["resources"]
         spread = outer["type"] == "chassis"
         node = outer["with"][0] if spread else outer
@@ -438,14 +437,14 @@ class World:
         return int(self.guest().rpc("job-ingest.submit", request).get()["id"])
 
     def options_lost(self) -> str:
-        """What the plugin goes by, if it is not what the configuration says."""
+        """The plugin's epilog-timeout if it differs from the configuration, or ""."""
         answer = json.loads(self.flux("jobtap", "query", "dws-jobtap.so"))
         timeout = answer["epilog-timeout"]
         return "" if timeout == EPILOG_TIMEOUT_S else f"epilog-timeout {timeout}"
 
     @property
     def handle(self) -> flux.Flux:
-        """A connection to the instance that is up now."""
+        """A connection to the current instance."""
         if self._handle is None:
             self._handle = flux.Flux(self._uri)
         return self._handle
@@ -459,7 +458,7 @@ class World:
         )
 
     def start_second_agent(self) -> Process:
-        """Start one more, the newest. Returns that which was there."""
+        """Start a second agent, which replaces self.agent. Returns the older one."""
         older, self.agent = self.agent, Process(self.workdir / "agent.log")
         self.start_agent()
         return older
@@ -467,7 +466,7 @@ class World:
     # -- load -------------------------------------------------------------
 
     def ask_much(self, count: int) -> Callable[[], None]:
-        """Send so many requests at once; call the result to wait for the answers."""
+        """Send 'count' requests at once. Call the result to wait for the answers."""
         futures = [self.handle.rpc("dws.status", {}) for _ in range(count)]
 
         def wait() -> None:
@@ -477,7 +476,7 @@ class World:
         return wait
 
     def fill_kvs(self, count: int, size: int) -> float:
-        """Write so often a value of so many bytes. Returns how many seconds it took."""
+        """Write 'count' values of 'size' bytes. Returns the duration in seconds."""
         began = time.monotonic()
         futures = []
         for n in range(count):
@@ -491,14 +490,14 @@ class World:
     # -- asking -----------------------------------------------------------
 
     def run(self, *command: str) -> str:
-        """Run a command in the instance; Lost when it fails."""
+        """Run a command in the instance. Raises Lost if it fails."""
         code, out, err = self.attempt(*command)
         if code != 0:
             raise Lost(f"{' '.join(command)}: {err.strip() or out}")
         return out
 
     def attempt(self, *command: str) -> tuple[int, str, str]:
-        """Run a command in the instance: exit status, output, errors."""
+        """Run a command in the instance. Returns exit status, output, errors."""
         try:
             done = subprocess.run(
                 command,
@@ -529,7 +528,7 @@ class World:
         return found
 
     def until(self, what: str, left: Callable[[], Any], limit_s: float) -> None:
-        """Ask what is left until that is nothing; Lost otherwise."""
+        """Poll left() until it returns nothing. Raises Lost after limit_s."""
         end = time.monotonic() + limit_s
         while answer := left():
             if time.monotonic() > end:
@@ -537,7 +536,7 @@ class World:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End everything, whatever state it is in."""
+        """End all processes, whatever their state."""
         for process in (self.agent, self.sim, self.instance):
             process.send(signal.SIGCONT)
         self.agent.end(signal.SIGTERM)
