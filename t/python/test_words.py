@@ -30,7 +30,7 @@ COMMENTS = {
     "src/modules/sched-rabbit": 1,
     "src/python/flux_k8s": 1,
     "src/python/flux_rabbit": 1,
-    "src/sim": 10,
+    "src/sim": 1,
     "t": 13,
 }
 

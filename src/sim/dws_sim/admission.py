@@ -1,5 +1,5 @@
-# What webhooks and Kubernetes make of a new object, and what is refused, in the words
-# that users see.
+# Completes new objects as webhooks and Kubernetes do, and rejects invalid ones with
+# their error texts.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Workflow admission."""
 
@@ -163,8 +163,8 @@ class WorkflowAdmission(Admission):
         status.setdefault("computes", {})
 
     def _register(self, obj: Object) -> None:
-        """Enter the drivers. What is wrong with a directive is the validating
-        webhook's to say."""
+        """Enter the drivers. The validating webhook, not this one, reports faults of
+        a directive."""
         try:
             found = self._directives(obj, _MUTATOR)
         except ApiError as exc:
@@ -285,7 +285,7 @@ class PersistentAdmission(Admission):
 
 
 class NamespaceAdmission(Admission):
-    """What Kubernetes gives a new namespace."""
+    """Label, finalizer and phase that Kubernetes sets on a new namespace."""
 
     def mutate(self, obj: Object) -> None:
         meta = obj["metadata"]
@@ -295,14 +295,14 @@ class NamespaceAdmission(Admission):
 
 
 class PodAdmission(Admission):
-    """What Kubernetes says of a pod that nobody has taken yet."""
+    """The phase of a pod that no kubelet has accepted yet."""
 
     def mutate(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
 
 
 class SecretAdmission(Admission):
-    """What Kubernetes makes of a Secret whose data is plain text."""
+    """Encodes the plain text of a Secret, as Kubernetes does."""
 
     def mutate(self, obj: Object) -> None:
         obj.setdefault("type", "Opaque")

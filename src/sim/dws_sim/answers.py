@@ -22,7 +22,7 @@ def json_answer(value: Any, status: int = 200) -> web.Response:
 
 
 def answer(value: Any, want: Wanted, status: int = 200) -> web.Response:
-    """What is in its final form already."""
+    """Response with a value that needs no conversion but to JSON or YAML."""
     if not want.as_yaml:
         return json_answer(value, status)
     text = yaml.safe_dump(value, sort_keys=False)

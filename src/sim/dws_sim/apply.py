@@ -1,5 +1,5 @@
-# Server-side apply: who has applied which fields, what is his alone, and who
-# stands in whose way. Fields that nobody has applied are those of MANAGER.
+# Server-side apply: records the managers of fields, removes fields without a manager,
+# and reports conflicts. Fields that were never applied belong to MANAGER.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Server-side apply."""
 
@@ -47,7 +47,7 @@ def tree_of(value: Any, core: bool, name: str = "") -> Tree:
 
 
 def _intent(config: Object) -> Object:
-    """What a configuration wants, without what says which object it is."""
+    """The fields that a configuration sets, without those that identify the object."""
     meta = config.get("metadata", {})
     mine = {k: v for k, v in meta.items() if k not in _OF_ALL + _SERVERS}
     rest = {k: v for k, v in config.items() if k not in ("apiVersion", "kind")}
@@ -153,7 +153,7 @@ def _shown(path: tuple[str, ...]) -> str:
 
 
 def _conflict(found: list[tuple[str, str]]) -> ApiError:
-    """Args: found: who has a field, and the field."""
+    """Args: found: the manager of each field, and the field."""
     causes = [
         {
             "reason": "FieldManagerConflict",
@@ -187,7 +187,7 @@ def entry(manager: str, version: str, tree: Tree) -> Object:
 def applied(
     live: Object | None, config: Object, manager: str, force: bool, core: bool
 ) -> tuple[Object, list[Object]]:
-    """What an object becomes, and the entries of who has applied what.
+    """The object after the apply, and its managedFields entries.
 
     Args:
         live: the stored object in the version of the configuration, or None.
@@ -222,7 +222,7 @@ def applied(
         raise _conflict(found)
     new = _merge(live, wanted, core)
     for path in _leaves(had):
-        # what is no longer wanted goes, unless another one wants it
+        # remove fields that this manager has dropped, unless another one applies them
         if not _has(tree, path) and not any(_has(e["fieldsV1"], path) for e in others):
             new = _remove(new, path, core)
     if mine is not None and mine["fieldsV1"] == tree:
@@ -233,8 +233,8 @@ def applied(
 
 
 def kept(old: Object, new: Object, core: bool) -> list[Object]:
-    """The entries of an object after a write that is no apply: who has applied a
-    field that is changed by it no longer has that."""
+    """The entries of an object after a write that is no apply. Managers lose the fields
+    that the write changes."""
     out: list[Object] = []
     for e in old["metadata"].get("managedFields", ()):
         tree = e["fieldsV1"]

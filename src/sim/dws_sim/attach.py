@@ -171,7 +171,7 @@ async def _attach(
 
 
 def attach(args: argparse.Namespace) -> None:
-    """Run the controllers as the command line says.
+    """Run the controllers with the options of the command line.
 
     Raises:
         OSError, ValueError: a file or a value cannot be used.

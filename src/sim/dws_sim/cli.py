@@ -13,7 +13,7 @@ from dws_sim.top import run_top
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    """What any kind of made-up system can be told."""
+    """Options for every kind of simulated system."""
     add = parser.add_argument
     add("--nodes", default="node[0-3]", metavar="HOSTS", help="compute nodes")
     add("--rabbits", default="rabbit[0-1]", metavar="HOSTS", help="rabbits")

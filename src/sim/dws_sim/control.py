@@ -132,14 +132,13 @@ class Control(Switches):
         return result
 
     async def backup(self, args: Object) -> Object:
-        """Of all objects, in place of the last one."""
+        """Back up all objects, in place of the last backup."""
         self._backup = self._sim.store.backup()
         return {"version": self._backup.version}
 
     async def restore(self, args: Object) -> Object:
-        """The backup, as is done to the etcd of a cluster that has lost its own: all
-        watches end with that, and versions are again what they were. All objects as
-        they were before that are the backup of the next time."""
+        """Restore the backup, as an admin restores a lost etcd: all watches end, and
+        resource versions go back. The state before becomes the next backup."""
         if self._backup is None:
             raise ValueError("there is no backup")
         backup, self._backup = self._backup, self._sim.store.backup()
@@ -166,14 +165,14 @@ class Control(Switches):
         return tuple(words)
 
     async def deny(self, args: Object) -> Object:
-        """Take rights away from the workload manager; without words, give all
-        of them back."""
+        """Revoke rights of the workload manager; without words, restore all of
+        them."""
         self._sim.set_wlm_role(wlm_role(self._rights(args)))
         return {}
 
     async def grant(self, args: Object) -> Object:
-        """Give the workload manager rights that its role has not; without
-        words, only those of the role."""
+        """Grant the workload manager rights beyond its role; without words, revoke all
+        grants."""
         self._sim.set_wlm_role(wlm_role(more=self._rights(args)))
         return {}
 

@@ -74,7 +74,7 @@ def from_version(res: Resource, body: Any, version: str) -> Any:
         kept = decode(annotations.pop(annotation(res)).encode())
     except (AttributeError, ValueError) as exc:
         raise bad_request(f"annotation {annotation(res)}: {exc}") from exc
-    # What the older version cannot express comes back unless it was changed.
+    # Restore fields that the older version lacks, in parts that were not changed.
     seen = to_version(res, kept, version) if isinstance(kept, dict) else None
     if seen is not None:
         for part in ("spec", "status", "data"):

@@ -26,7 +26,7 @@ _CAPACITY = re.compile(r"^(\d+)(KiB|KB|MiB|MB|GiB|GB|TiB|TB)$")
 
 
 class DirectiveError(Exception):
-    """A directive that a user has to correct; the text says why."""
+    """A directive that the user has to correct; the text gives the reason."""
 
 
 class DirectivePanic(Exception):
@@ -35,7 +35,7 @@ class DirectivePanic(Exception):
 
 @dataclass(frozen=True)
 class Directive:
-    """One parsed directive; a bare key has the value None."""
+    """A parsed directive; a bare key has the value None."""
 
     text: str
     command: str

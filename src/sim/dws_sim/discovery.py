@@ -1,4 +1,4 @@
-# What a client finds out before it asks for objects: versions, groups, kinds.
+# Serves API discovery: the versions, groups and kinds that clients query first.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Discovery documents."""
 
@@ -41,7 +41,7 @@ def _verbs(res: Resource) -> list[str]:
 
 
 def _bare(entry: Object) -> Object:
-    """What a subresource has of the entry of its kind."""
+    """The part of a kind's entry that its subresources share."""
     return {k: v for k, v in entry.items() if k not in ("shortNames", "categories")}
 
 

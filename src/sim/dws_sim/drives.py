@@ -1,5 +1,5 @@
-# The drives of rabbits, and how space is taken from them: an allocation goes
-# evenly to the freest drives, whatever the others still have.
+# The drives of rabbits, and their allocations: an allocation is spread evenly over
+# the freest drives, and limited by these, whatever is free on others.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Drives."""
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 # Slots of a rabbit's drives, in the order in which its fabric finds them.
 SLOTS = (8, 7, 15, 16, 17, 18, 14, 13, 12, 4, 5, 6, 2, 1, 9, 10, 11, 3)
 DRIVES = len(SLOTS)
-# An allocation is on so many drives, in blocks; with fewer there is none.
+# Number of drives of each allocation; a rabbit with fewer drives has none.
 WANTED = 16
 LEAST = 14
 BLOCK = 4096
@@ -77,11 +77,11 @@ class Drives:
 
 
 class Ledger:
-    """Allocations on all rabbits. Each belongs to an owner, and has a name that
-    is unique for that.
+    """Allocations on all rabbits. Each has an owner, and a name that is unique for the
+    owner.
 
     Attributes:
-        recovered: whether those of an earlier life are in it.
+        recovered: whether allocations from before a restart are entered.
     """
 
     def __init__(self, capacity: int, rabbits: Iterable[str]) -> None:

@@ -1,5 +1,4 @@
-# What the API answers when it refuses: one exception that carries a
-# Kubernetes Status object.
+# API errors: an exception that carries a Kubernetes Status object.
 # SPDX-License-Identifier: LGPL-3.0-only
 """API errors."""
 
@@ -11,13 +10,13 @@ from typing import Any
 
 from dws_sim.jsontree import Object
 
-# What the API server asks for with 429 and 503.
+# Retry-After of the API server with 429 and 503.
 RETRY_AFTER_S = 1
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One fault in a field of an object."""
+    """A fault in a field of an object."""
 
     field: str
     message: str
@@ -47,7 +46,7 @@ class ApiError(Exception):
 
     @property
     def has_retry_after(self) -> bool:
-        """Whether who gets it is told when to come again."""
+        """Whether the response has a Retry-After."""
         return self.code in (429, 503)
 
     def status(self) -> Object:

@@ -1,5 +1,5 @@
-# What goes wrong or slowly, on purpose: holds, latencies, failures by state,
-# nodes whose mounts hang. Seeded, so that a run can be repeated.
+# Injected faults and delays: holds, latencies, failures by state, nodes whose mounts
+# hang. Seeded, so that a run can be repeated.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Switches for failures and delays."""
 
@@ -108,7 +108,7 @@ def check_state(state: str) -> str:
     return state
 
 
-# How long a state takes in which nobody has anything to do.
+# Key of the latency of a state in which no driver has work.
 EMPTY = "empty"
 
 
@@ -133,10 +133,10 @@ def fs_types(workflow: Object) -> set[str]:
 
 @dataclass
 class Faults:
-    """All switches. Who changes one calls changed() afterwards.
+    """All switches. Callers that change one call changed() afterwards.
 
-    What is left to chance depends on the seed and on the name of what it strikes
-    alone, not on the order in which things happen: a run can be repeated.
+    Random decisions depend on the seed and on the name of the struck object alone, not
+    on the order of events: a run can be repeated.
     """
 
     seed: int = 0
@@ -157,8 +157,8 @@ class Faults:
     stumble: float = 0.0
     # how many workflows still read their Servers from an old cache in Setup
     outdated: int = 0
-    # when an NnfAccess looks again whether devices have come to the nodes; 0: they
-    # are there at once
+    # interval at which an NnfAccess checks whether devices are attached to the nodes;
+    # 0: they are attached at once
     device_poll_s: float = 0.0
     # how long a child may wait to be noticed by a node
     child_timeout_s: float = 300.0
@@ -187,7 +187,7 @@ class Faults:
         """Seconds that a workflow still has to spend in a state.
 
         Args:
-            empty: nobody has anything to do there.
+            empty: no driver has work in that state.
         """
         latencies = self._latencies(state, workflow, empty)
         if not latencies:
@@ -215,7 +215,7 @@ class Faults:
         return now < self._due[key]
 
     def _latencies(self, state: str, workflow: Object, empty: bool) -> list[Latency]:
-        """What a workflow has to wait for in a state, if anything."""
+        """The latencies that apply to a workflow in a state."""
         if empty and EMPTY in self.latencies:
             return [self.latencies[EMPTY]]
         keys = {state}
@@ -225,7 +225,7 @@ class Faults:
         return [self.latencies[key] for key in keys if key in self.latencies]
 
     def failure(self, state: str, workflow: Object) -> Failure | None:
-        """The failure that strikes a workflow now, if any. It is used up."""
+        """The failure that strikes a workflow now, if any. Uses up one of its count."""
         name = workflow["metadata"]["name"]
         for i, item in enumerate(self.failures.get(state, ())):
             if not item.meets(workflow) or not self._strikes(state, i, name, item):

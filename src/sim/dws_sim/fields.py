@@ -1,7 +1,7 @@
-# What an API server adds to the objects that it sends: the fields that were written.
+# Adds metadata.managedFields to the objects that the server sends.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""metadata.managedFields, as kube-apiserver 1.34 has it. Who has applied what is kept
-(apply.py); all else is one manager's."""
+"""metadata.managedFields, as kube-apiserver 1.34 has it. Managers of applied fields are
+stored (apply.py); all other fields belong to one manager."""
 
 from __future__ import annotations
 

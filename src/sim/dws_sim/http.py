@@ -48,7 +48,7 @@ Extension = Callable[[web.Request, User], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True)
 class Target:
-    """What a URL is about; namespace None: all of them."""
+    """The object or kind that a URL names; namespace None: all namespaces."""
 
     resource: Resource
     version: str
@@ -68,7 +68,7 @@ def parse_target(parts: list[str]) -> Target:
     """Read a path that is not discovery.
 
     Raises:
-        ApiError: 404, nothing is there.
+        ApiError: 404, there is no such path.
     """
     if parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
@@ -182,14 +182,14 @@ class ApiServer:
 
     @staticmethod
     def _document(request: web.Request, document: Object) -> web.Response:
-        """A discovery document. There are no others than JSON: old clients that ask
-        for the protobuf of OpenAPI v2 go on without it, newer ones use v3."""
+        """A discovery document, always JSON: old clients that request OpenAPI v2 as
+        protobuf continue without it, newer ones use v3."""
         if not negotiate.accepts_json(request.headers.get("Accept", "")):
             raise negotiate.not_acceptable(negotiate.JSON)
         return json_answer(document)
 
     def _user(self, request: web.Request) -> User | None:
-        """Who asks: the subject of a certificate, or the owner of a token."""
+        """The user: subject of the client certificate, or owner of the token."""
         shown = request.get_extra_info("peercert") or {}
         for part in shown.get("subject", ()):
             for key, value in part:
@@ -279,7 +279,7 @@ class ApiServer:
 
     @staticmethod
     def _delete_options(request: web.Request, raw: bytes) -> Object:
-        """What is said of a deletion, in its body and in its query."""
+        """Delete options, from the body and the query."""
         options: Any = {}
         if raw.strip():
             options = negotiate.body(request.content_type, raw, True)
@@ -410,7 +410,7 @@ class ApiServer:
         self.store.expire()
 
     def forget_lists(self) -> None:
-        """Of which parts have not been asked for yet."""
+        """Forget lists whose remaining parts have not been requested yet."""
         self._snapshots.clear()
 
     # -- watches ----------------------------------------------------------

@@ -1,5 +1,5 @@
-# Copying, encoding and reading JSON trees. Objects in the store are shared
-# between readers and never changed in place: who wants to change one copies.
+# Copies, encodes and reads JSON trees. Objects in the store are shared between readers
+# and never changed in place: a writer changes a copy.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Helpers for trees of JSON values."""
 

@@ -140,7 +140,7 @@ def _label_faults(labels: Object) -> list[Cause]:
 
 
 def faults(meta: Object, old: Object) -> list[Cause]:
-    """What is wrong with the metadata of an object to be stored.
+    """Faults in the metadata of an object to be stored.
 
     Args:
         old: the metadata that is stored, or {}.

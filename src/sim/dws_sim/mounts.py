@@ -1,6 +1,6 @@
-# File systems as directories: data lives below ROOT/backing until it is
-# destroyed, a mount is a symbolic link at the mount path. All made-up nodes
-# share this host, so a path is there while any of them has it mounted.
+# Plays file systems with directories: data lives below ROOT/backing until it is
+# destroyed, a mount is a symbolic link at the mount path. Simulated nodes share this
+# host, so a path exists while any node has it mounted.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Real directories behind allocations and mounts."""
 
@@ -18,7 +18,7 @@ DEFAULT_MOUNT_ROOT = "/mnt/nnf"
 
 
 class Mounts:
-    """Which node has what mounted where, and the directories for it."""
+    """The mounts of all nodes, and the directories for them."""
 
     def __init__(self, root: str | None = None, keep: bool = False) -> None:
         """
@@ -105,8 +105,8 @@ class Mounts:
         self.count += 1
 
     def seen(self, node: str, path: str) -> dict[str, str]:
-        """What a node has mounted at a path ("") and below it, by the path from
-        there: directories that hold data."""
+        """Data directories that a node has mounted at a path and below, by the path
+        relative to it ("" for the path itself)."""
         out: dict[str, str] = {}
         for place, users in self._users.items():
             target = self.backing(self._names.get(place, ""))
@@ -123,8 +123,8 @@ class Mounts:
         return node in self._users.get(path, ())
 
     def unmount(self, node: str, path: str) -> None:
-        """Undo mount(). Not mounted is a success; a link of an earlier life
-        that nobody is known to use goes."""
+        """Undo mount(), if mounted. Also removes a link from before a restart that no
+        node is known to use."""
         users = self._users.get(path, set())
         if node in users:
             users.discard(node)
@@ -136,8 +136,8 @@ class Mounts:
                 os.unlink(path)
 
     def _ours(self, path: str) -> bool:
-        """Only what lies directly in the mount root is made real: what a
-        rabbit mounts is below that, and seen by nobody here."""
+        """Whether a mount becomes a real link: only paths directly in the mount root.
+        Mounts of rabbits lie below that, and no process here uses them."""
         return os.path.dirname(path) == self.mount_root
 
 
@@ -145,8 +145,8 @@ def _remove(path: str) -> None:
     """Remove a tree without following a symbolic link anywhere."""
 
     def unlock(function: Callable[..., Any], name: str, info: Any) -> None:
-        # A directory that its owner has closed: open it and try again. The
-        # tree is ours by then, nobody puts links into a closed directory.
+        # A user has removed permissions: set them and try again. The tree belongs to
+        # the simulator by now, and other users cannot put links into it.
         try:
             for directory in (os.path.dirname(name), name):
                 if stat.S_ISDIR(os.lstat(directory).st_mode):

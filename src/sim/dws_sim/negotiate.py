@@ -1,4 +1,4 @@
-# What a client sends and what it wants to get: media types of bodies and answers.
+# Negotiates media types: of the bodies that clients send, and of the answers.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Content negotiation."""
 
@@ -51,10 +51,10 @@ def _words(text: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def wanted(accept: str) -> Wanted:
-    """What is sent to who accepts this: the first of its wishes that can be met.
+    """The form of the answer to this Accept header: its first supported entry.
 
     Raises:
-        ApiError: 406, none can.
+        ApiError: 406, no entry is supported.
     """
     if accept in ("", "*/*", JSON):
         return WHOLE
@@ -116,7 +116,7 @@ def decode_yaml(raw: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """YAML has values that JSON has not: dates, and keys that are no strings."""
+    """Convert values of YAML that JSON lacks: dates, and keys that are no strings."""
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -132,8 +132,8 @@ def body(content_type: str, raw: bytes, takes_protobuf: bool) -> Any:
     Args:
         takes_protobuf: Kubernetes has no protobuf for custom resources.
     Raises:
-        ApiError: 415, it is in a form that nobody here reads; 400, it is not
-            what it says.
+        ApiError: 415, its media type is not supported; 400, it does not match its
+            media type.
     """
     if content_type in ("", JSON, "application/octet-stream"):
         return decode_json(raw)

@@ -16,7 +16,7 @@ _LOST = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
 
 
 def node(rabbit: str) -> Object:
-    """The Node of a rabbit: tainted, so that nobody else's pods come there."""
+    """The Node of a rabbit: tainted, so that it runs no other pods than NNF's."""
     taint = {"key": LABEL, "value": "true", "effect": "NoSchedule"}
     return {
         "metadata": {"name": rabbit, "labels": {LABEL: "true", HOSTNAME: rabbit}},
@@ -74,7 +74,7 @@ def _health(word: str) -> str:
 
 
 def nnf_node_status(rabbit: str, storage: Object, is_fenced: bool) -> Object:
-    """What the controller of a rabbit reports.
+    """Status of an NnfNode, as the rabbit's controller reports it.
 
     Args:
         storage: the status of its Storage.

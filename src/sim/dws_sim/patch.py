@@ -1,5 +1,5 @@
 # The two patch types that custom resources take: JSON merge patch (RFC 7396)
-# and JSON patch (RFC 6902). Both return a new tree.
+# and JSON patch (RFC 6902). The functions return a new tree.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Patches."""
 
@@ -26,7 +26,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def _fault() -> ApiError:
-    """An operation fails. The API server does not say which."""
+    """The error of a failed operation, which the API server does not name."""
     text = "the server rejected our request due to an error in our request"
     return ApiError(422, "Invalid", text)
 

@@ -1,5 +1,5 @@
-# The cluster on disk, as etcd has it for a real one: a simulator that is killed
-# and started again goes on with the same objects, versions and users.
+# Stores the cluster on disk, as etcd does for a real one: a simulator that is killed
+# and restarted continues with the same objects, versions and users.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The state file: an SQLite database that follows a store."""
 

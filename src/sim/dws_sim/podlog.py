@@ -1,5 +1,5 @@
-# What a container prints: kept by line, each with the time at which it came, as
-# a container runtime does, and served as an API server does.
+# Stores the output of containers by line with its time, as a container runtime does,
+# and serves it as an API server does.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Logs of containers."""
 
@@ -47,7 +47,7 @@ class Output:
             self._keep(text + b"\n")
 
     def close(self) -> None:
-        """Nothing more comes: keep what has no newline."""
+        """End the log: store a last line without newline."""
         if self._part:
             self._keep(self._part)
         self._part = b""

@@ -23,14 +23,14 @@ from dws_sim.podlog import Line, Output
 
 log = logging.getLogger("dws-sim.processes")
 
-# What Kubernetes gives a pod to end, unless its specification says otherwise.
+# Kubernetes' default termination grace period.
 GRACE_S = 30.0
-# The same when the simulator itself ends.
+# Grace period when the simulator itself ends.
 STOP_S = 2.0
-# Ends a process group when the simulator is no more, however that came about: then
-# nobody holds the other end of its standard input.
+# Kills a process group when the simulator has ended, for whatever reason: the kernel
+# then closes the other end of this shell's standard input.
 KEEPER = ["/bin/sh", "-c", 'read word; kill -s KILL -- "-$0"']
-# What is taken in of a pipe at one time.
+# Size of a read from a pipe.
 PIPE_BYTES = 1 << 16
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 # The files of Secrets that a pod has, by the Secret.
@@ -39,7 +39,7 @@ Secrets = dict[str, dict[str, bytes]]
 
 @dataclass(frozen=True)
 class Terms:
-    """What a pod does not say of itself."""
+    """Settings of a pod that come from other objects."""
 
     # of its workflow
     user: int
@@ -47,7 +47,7 @@ class Terms:
 
 
 class CannotRun(Exception):
-    """A container that cannot be a process here; the text says why."""
+    """A container that cannot run as a process; the text gives the reason."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class _Pod:
     def send(self, number: int) -> None:
         """A signal to all that its containers have started and not left."""
         for pid in self.alive:
-            # not reaped yet, so that nobody else has its number
+            # not reaped yet, so its pid cannot belong to another process
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, number)
 
@@ -191,7 +191,8 @@ class Runner:
 
     @staticmethod
     def _check(user: int) -> None:
-        """Raises CannotRun for somebody else's: it would have our rights."""
+        """Raises CannotRun for containers of another user: they would run with the
+        rights of the simulator's."""
         if user != os.getuid():
             raise CannotRun(
                 f"user {os.getuid()} runs dws-sim, which runs nothing for user {user}"
@@ -275,8 +276,8 @@ class Runner:
 
     @staticmethod
     def _link(place: str, seen: dict[str, str]) -> None:
-        """What a rabbit has mounted: at the path itself, or in directories there,
-        one for each compute."""
+        """Link the mounts of a rabbit: at the path itself, or in directories there, one
+        for each compute."""
         for below, target in seen.items():
             path = os.path.join(place, below) if below else place
             if not os.path.islink(path):
@@ -334,7 +335,7 @@ class Runner:
         loop.add_reader(handle, ended)
 
     def _end(self, pod: _Pod, grace_s: float) -> None:
-        """SIGTERM, and SIGKILL for those that are there after the grace."""
+        """Send SIGTERM, and SIGKILL to processes that survive the grace period."""
         if not pod.alive:
             pod.ended = pod.ended or not pod.processes
             return

@@ -1,5 +1,5 @@
-# The webhooks of NNF: profiles that contradict themselves are refused when they
-# are written, not when a job comes to use them.
+# The webhooks of NNF: contradictory profiles are rejected when they are written, not
+# when a job uses them.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Admission of container and storage profiles."""
 
@@ -18,7 +18,7 @@ _TARGETS = ("mgtOptions", "mdtOptions", "mgtMdtOptions", "ostOptions")
 
 
 class ProfileAdmission(Admission):
-    """What all profiles have in common."""
+    """Rules that all kinds of profiles share."""
 
     webhook: str
 
@@ -78,7 +78,7 @@ class ContainerProfileAdmission(ProfileAdmission):
 
     @staticmethod
     def _containers(template: Any) -> list[str]:
-        """The names of a pod's containers, whatever the template looks like."""
+        """The names of a pod's containers, for a template of any shape."""
         containers = dig(template, "containers")
         if not isinstance(containers, list):
             return []

@@ -1,5 +1,5 @@
-# Who may do what: bearer tokens, the workload manager's role, and the words
-# of a refusal.
+# Authenticates and authorizes requests: bearer tokens, the workload manager's role, and
+# the error texts.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Authentication and authorization."""
 
@@ -43,7 +43,7 @@ def wlm_role(without: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Role:
 
     Args:
         without: "resource:verb" words to leave out.
-        more: those to add.
+        more: "resource:verb" words to add.
     """
     rules: dict[Rule, frozenset[str]] = {}
 
@@ -126,7 +126,7 @@ class Users:
 def refusal(
     user: User, verb: str, group: str, resource: str, namespace: str, name: str
 ) -> ApiError:
-    """What a user without the right is told."""
+    """The 403 for a user who lacks the right, in Kubernetes' words."""
     kind = resource.split("/")[0]
     place = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     shown = f' "{name}"' if name else ""

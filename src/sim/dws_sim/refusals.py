@@ -1,6 +1,6 @@
-# Refusals that have nothing to do with what is asked for: a server that has too
-# much to do (429), or is in trouble. They are for a number of requests, or for a
-# part of all until they are cleared.
+# Injected refusals that do not depend on the request: a server is overloaded (429) or
+# in trouble. A refusal applies to a number of requests, or to a share of all requests
+# until it is cleared.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Requests that an API server refuses for now."""
 
@@ -21,7 +21,7 @@ _REASONS = {429: "TooManyRequests", 500: "InternalError", 401: "Unauthorized"}
 
 @dataclass
 class Refusal:
-    """What requests get. `count` of them do, or, with a `rate`, that part of all."""
+    """An answer for the next `count` requests or, with a `rate`, a share of all."""
 
     status: int
     count: int = 1
@@ -37,10 +37,10 @@ class Refusal:
 
 
 class Refusals:
-    """The refusals that there are now, and who came again before their time.
+    """The active refusals, and clients that retried before their Retry-After.
 
     Args:
-        seed: of what is left to chance.
+        seed: of random decisions.
         clock: monotonic seconds.
     """
 
@@ -63,7 +63,7 @@ class Refusals:
         self._refusals.clear()
 
     def _due(self) -> Refusal | None:
-        """The first that this request gets. It is used up if it has a count."""
+        """The first refusal that applies to this request. Counts it down."""
         for refusal in self._refusals:
             if refusal.rate:
                 if self._random.random() < refusal.rate:

@@ -1,5 +1,5 @@
-# What a user asks about himself: who he is, whether he may do something, and what
-# all he may do.
+# Answers self-subject reviews: the user's identity, whether an action is allowed, and
+# all allowed actions.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Questions about users and rights."""
 
@@ -18,7 +18,7 @@ KINDS = {
     AUTHENTICATION: ("SelfSubjectReview",),
     AUTHORIZATION: ("SelfSubjectAccessReview", "SelfSubjectRulesReview"),
 }
-# What every user may do, as the roles that Kubernetes comes with have it.
+# Rights of every user, by Kubernetes' default roles.
 _PATHS = (
     *("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi"),
     *("/openapi/*", "/readyz", "/version", "/version/"),

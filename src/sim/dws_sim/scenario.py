@@ -22,10 +22,10 @@ from dws_sim.faults import (
 from dws_sim.jsontree import Object
 from dws_sim.states import FS_TYPES
 
-# Seconds by state, or by state and type of file system; "empty" is a state in
-# which nobody has anything to do, "mount" one mount or unmount on one node. On the
-# real systems a Lustre job takes three quarters of a minute from its allocation to
-# its variables, Proposal some seconds, and a few nodes very long to unmount.
+# Seconds by state, or by state and type of file system; "empty" is a state in which no
+# driver has work, "mount" one mount or unmount on one node. On real systems a Lustre
+# job takes three quarters of a minute from its allocation to its variables, Proposal
+# some seconds, and a few nodes very long to unmount.
 PRESETS: dict[str, dict[str, Any]] = {
     "instant": {},
     "demo": {
@@ -37,7 +37,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "DataOut": 0.2,
         "Teardown": 0.5,
     },
-    # DWS and NNF with made-up drives and file systems, on an idle machine
+    # DWS and NNF with simulated drives and file systems, on an idle machine
     "nnf": {
         "empty": 0.06,
         "Proposal": 0.2,
@@ -76,8 +76,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "copy": {"median": 120.0, "p95": 1800.0},
     },
 }
-# What else a preset has: how many requests each controller may make in a second,
-# and what healthy jobs pass through.
+# Other settings of presets: requests per second of each controller, and the probability
+# of transient faults in healthy workflows.
 TROUBLE: dict[str, dict[str, float]] = {"nnf": {"requests": 20, "stumble": 0.3}}
 # Commands that change nothing.
 _QUESTIONS = ("state", "wait-idle", "wait-state")
@@ -146,7 +146,7 @@ def _failure(entry: Any) -> Failure:
 
 @dataclass(frozen=True)
 class Step:
-    """A command that is to be given some time after the start."""
+    """A command to run some time after the start."""
 
     after_s: float
     command: str

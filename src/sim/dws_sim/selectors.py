@@ -21,7 +21,7 @@ _EXISTS = re.compile(rf"^(!?)\s*({_KEY})$")
 @dataclass(frozen=True)
 class _Term:
     key: str
-    # None: only whether the label is there matters
+    # None: the label has to exist, with any value
     values: frozenset[str] | None
     negate: bool
 
@@ -91,8 +91,8 @@ class LabelSelector:
         return bool(self._terms)
 
     def exact(self) -> tuple[str, str] | None:
-        """One label that every match has with this very value, if any: what
-        an index can be asked for."""
+        """A label and value that every match has, for a look-up in an index; None if
+        there is no such pair."""
         for term in self._terms:
             if not term.negate and term.values is not None and len(term.values) == 1:
                 return term.key, next(iter(term.values))
@@ -112,7 +112,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-# What custom resources can be selected by, and what other kinds can beside that.
+# Field selectors of custom resources, and further ones of other kinds.
 _FIELDS = ("metadata.name", "metadata.namespace")
 _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion")
 _MORE = {

@@ -49,10 +49,10 @@ def machine_of(args: argparse.Namespace) -> Machine:
 
 
 def runner_of(args: argparse.Namespace, mounts: Mounts) -> Runner | None:
-    """What runs containers, if that was asked for.
+    """The runner of containers, or None unless --containers=run.
 
     Raises:
-        ValueError: it has no folder for them.
+        ValueError: there is no --root for their files.
     """
     if args.containers != "run":
         return None
@@ -98,10 +98,10 @@ async def _serve(
     await sim.start(args.port or known_port, context, not args.no_controllers)
     if state is not None:
         state.set_fact("port", str(sim.port))
-    # What is there now stays: the collector need not look at it again.
+    # Present objects live until the end: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
-    # What is made later are trees without cycles: look for those seldom.
+    # Later objects are trees without cycles: collect seldom.
     gc.set_threshold(50000, 20, 100)
     scheme = "http" if args.no_tls else "https"
     url = f"{scheme}://127.0.0.1:{sim.port}"
@@ -123,7 +123,7 @@ async def _serve(
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Run the simulator as the command line says.
+    """Run the simulator with the options of the command line.
 
     Raises:
         OSError, ValueError: a file, a port or a value cannot be used.

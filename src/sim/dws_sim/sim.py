@@ -98,7 +98,7 @@ class Controllers:
         manager, faults = self.manager, self.faults
         self.ledger = Ledger(self.machine.capacity_bytes, self.machine.rabbits)
         if faults.requests_per_s:
-            # one that waits for its turn must not keep the others waiting
+            # a worker that waits for its turn must not block the others
             manager.workers = max(manager.workers, PACED_WORKERS)
         # DWS and NNF are two clients of the API server, each node is one more
         dws, cluster = (Paced(self.cluster, faults) for _ in range(2))
@@ -132,8 +132,8 @@ class Controllers:
         faults.listeners.append(self.wake_workflows)
 
     async def go_back(self, store: Store, backup: Backup) -> None:
-        """Let the store go back, and with it what objects stand for: a node has
-        mounted what its ClientMounts say, rabbits have what NnfStorages say."""
+        """Restore the store, and adapt the machine: mounts of nodes to ClientMounts,
+        allocations of rabbits to NnfStorages."""
         then = backup.objects["clientmounts"]
         for key, obj in store.tables["clientmounts"].objects.items():
             if then.get(key) is not obj:
@@ -162,7 +162,7 @@ class Controllers:
 
 
 class Simulator:
-    """One made-up system. To be made and used in a running event loop."""
+    """A simulated system. Create and use it in a running event loop."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class Simulator:
         self.users.set_role(WLM_USER, role)
 
     def _user(self, state: StateFile | None, name: str, role: Role) -> str:
-        """Add a user; one that the state file knows keeps its token."""
+        """Add a user, with the token of the state file, if any."""
         token = secrets.token_urlsafe(32)
         if state is not None:
             token = state.fact(f"token {name}", token)
@@ -263,8 +263,8 @@ class Simulator:
         await self._site.start()
 
     def go_away(self, after_s: float, seconds: float) -> None:
-        """Break all connections and take none for so long, in a moment: the answer
-        to who has asked for that still gets through. The controllers go on."""
+        """Break all connections after after_s, and accept none for 'seconds'. The delay
+        lets the response to this request through. The controllers go on."""
         if self._away is not None and not self._away.done():
             raise ValueError("the API server is away, or about to be")
         self._away = asyncio.ensure_future(self._be_away(after_s, seconds))

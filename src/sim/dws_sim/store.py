@@ -1,6 +1,6 @@
-# The object store: what a Kubernetes API server and its etcd do between the
-# HTTP request and the stored object. Purely in memory and synchronous; every
-# change goes out as an event. Stored objects are shared and never changed.
+# The object store: plays a Kubernetes API server and its etcd between the HTTP request
+# and the stored object. Purely in memory and synchronous; every change is sent as an
+# event. Stored objects are shared and never changed.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Objects, versions and events."""
 
@@ -38,7 +38,7 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Event:
-    """One change of one object."""
+    """A change of an object."""
 
     __slots__ = ("version", "type", "resource", "key", "object", "old", "time", "_text")
 
@@ -67,14 +67,14 @@ class Event:
         return self._text
 
     def before(self) -> Object:
-        """The object as it was, with the version of the change: what a watch shows of
-        one that goes out of its view."""
+        """The object before the change, with the version of the change: a watch sends
+        it when the object leaves its selection."""
         obj = dict(self.old or self.object)
         obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
         return obj
 
     def forget_text(self) -> None:
-        """All watchers have it: history keeps the object alone."""
+        """Free the text once all watchers have it: history needs the object alone."""
         self._text = None
 
 
@@ -83,7 +83,7 @@ Subscriber = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Backup:
-    """What a store had at a version: by plural name, the objects by key."""
+    """Content of a store at a version: by plural name, the objects by key."""
 
     version: int
     objects: dict[str, dict[Key, Object]]
@@ -95,7 +95,7 @@ def same_uid(one: Object, other: Object) -> bool:
 
 
 class Admission:
-    """What stands before the store for one kind: webhooks."""
+    """Webhooks of a kind, called before the store."""
 
     def mutate(self, obj: Object) -> None:
         """Change an object that is about to be created."""
@@ -105,7 +105,7 @@ class Admission:
 
 
 class Table:
-    """All objects of one kind."""
+    """The objects of a kind."""
 
     def __init__(self, resource: Resource, history: int) -> None:
         self.resource = resource
@@ -213,8 +213,8 @@ class Store:
         dry_run: bool = False,
         managed: list[Object] | None = None,
     ) -> Object:
-        """Store a new object; dry_run: only say what it would be; managed: who has
-        applied which of its fields."""
+        """Store a new object, and return it; dry_run: only return it; managed: its
+        entries of managed fields."""
         doubts: list[Schema] = []
         obj = self._shape(res, body, {}, doubts)
         meta = obj["metadata"]
@@ -267,9 +267,9 @@ class Store:
         dry_run: bool = False,
         managed: list[Object] | None = None,
     ) -> Object:
-        """Replace an object, or its status, with the new body; dry_run: only
-        say what it would be; managed: who has applied which of its fields, None:
-        who had.
+        """Replace an object, or its status, with the new body; dry_run: only return the
+        result; managed: its entries of managed fields, None: derive them from the old
+        ones.
 
         Returns:
             The stored object: the old one when nothing changed.
@@ -372,9 +372,9 @@ class Store:
 
     @staticmethod
     def _shape(res: Resource, body: Any, old: Object, doubts: list[Schema]) -> Object:
-        """A copy of a body with only the fields that the kind knows. What is
-        the same object in old, the stored one, is shared with it. Where there
-        may be faults in the body, doubts gets an entry."""
+        """A copy of a body with only the fields that the kind knows. Parts identical to
+        those of old, the stored object, are shared. If the body may have faults, doubts
+        gets an entry."""
         if not isinstance(body, dict):
             raise bad_request("the object must be a JSON object")
         kind = body.get("kind", res.kind)
@@ -404,8 +404,8 @@ class Store:
 
     @staticmethod
     def _faults(res: Resource, obj: Object, old: Object, in_doubt: bool) -> list[Cause]:
-        """What is wrong with an object. What was stored before is not, nor is
-        a body that is not in doubt."""
+        """Faults of an object. Parts that were stored before, and a body that is not in
+        doubt, have none."""
         causes = metadata.faults(obj["metadata"], old.get("metadata", {}))
         if res.body is not None and in_doubt:
             for key, sub in res.body.properties.items():
@@ -471,10 +471,10 @@ class Store:
             self.owned.setdefault(uid, set()).add((res.plural, key))
 
     def resume(self, version: int) -> None:
-        """Go on after restore() from a version on: show everything to who
-        follows in this process; watches cannot start before it."""
+        """Continue from a version after restore(): send all objects to the subscribers
+        in this process; watches cannot start before that version."""
         self.version = version
-        # no name or uid is given out twice
+        # no name or uid is generated twice
         self._random.seed(f"{self._seed} {version}")
         for table in self.tables.values():
             table.floor = version
@@ -485,14 +485,14 @@ class Store:
                     subscriber(event)
 
     def backup(self) -> Backup:
-        """All objects as they are now."""
+        """A copy of the present content."""
         objects = {plural: dict(table.objects) for plural, table in self.tables.items()}
         return Backup(self.version, objects)
 
     def go_back(self, backup: Backup) -> None:
-        """Be as an etcd to which a backup was restored: what has come since is lost,
-        and versions go on from that of then. Who follows in this process is told of
-        each difference; watches are not, they have to be ended."""
+        """Act like an etcd to which a backup was restored: later changes are lost, and
+        versions continue from the backup's. Subscribers in this process get each
+        difference; the caller has to end watches."""
         self.version = backup.version
         for plural, table in self.tables.items():
             table.events.clear()
@@ -511,7 +511,7 @@ class Store:
     def _tell(
         self, type_: str, table: Table, key: Key, obj: Object, old: Object | None
     ) -> None:
-        """Of a change that is in no history."""
+        """Notify subscribers of a change that is in no history."""
         before = old or (obj if type_ == "DELETED" else None)
         self._change_owners(
             (table.resource.plural, key),

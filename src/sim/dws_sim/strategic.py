@@ -26,7 +26,7 @@ KEYS = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-# The ports of a Service are told from each other by another key.
+# The ports of a Service are identified by another key.
 _OTHER_KEYS = {"ports": "port"}
 _PATCH = "$patch"
 _KEEP = "$retainKeys"
@@ -115,7 +115,7 @@ def _is_deletion(entry: Any) -> bool:
 
 
 def _ordered(name: str, items: list[Any], order: Any) -> list[Any]:
-    """Items in the order that a patch asks for; those that it does not name last."""
+    """Items in the order of the patch; items that it does not name come last."""
     key = key_of(name, items)
     if key is None or not isinstance(order, list):
         return items

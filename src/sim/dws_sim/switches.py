@@ -1,5 +1,5 @@
-# What can be switched while controllers run: faults, delays, broken hardware.
-# Commands of ctl and steps of scenarios end here.
+# Switches for running controllers: faults, delays, broken hardware. Called by the
+# commands of ctl and the steps of scenarios.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Switches of the controllers."""
 
@@ -80,7 +80,7 @@ class Switches:
                 raise ValueError(f"the step {step.command!r} is for dws-sim run")
 
     async def play(self, steps: list[Step]) -> None:
-        """Do what a scenario says, each step at its time."""
+        """Run the steps of a scenario, each at its time."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         for step in sorted(steps, key=lambda s: s.after_s):

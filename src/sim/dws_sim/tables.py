@@ -16,7 +16,7 @@ META = "meta.k8s.io/v1"
 _NAME = {"name": "Name", "type": "string", "format": "name"}
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
 _YEAR = 365 * 86400
-# Up to so many seconds an age is shown in this unit and, if there is one, a
+# Limit in seconds up to which an age is shown in this unit and, if there is one, a
 # smaller one.
 _UNITS: tuple[tuple[float, str, int, str, int], ...] = (
     (120, "s", 1, "", 1),
@@ -50,7 +50,7 @@ def _since(text: Any) -> str:
 
 
 def _cell(column: Column, obj: Object) -> Any:
-    """What a column of a custom resource shows of an object."""
+    """The value of an object in a column of a custom resource."""
     value = dig(obj, *column.path.lstrip(".").split("."))
     if value is None:
         return None
@@ -188,7 +188,7 @@ def _event(obj: Object) -> list[Any]:
 
 Cells = Callable[[Object], list[Any]]
 # By plural: names of the columns after the name, "+" for those of -o wide, and
-# what they show.
+# functions for their values.
 _OWN: dict[str, tuple[str, Cells]] = {
     "namespaces": (
         "Status,Age",
@@ -224,7 +224,7 @@ _OWN: dict[str, tuple[str, Cells]] = {
         lambda o: [o["metadata"]["creationTimestamp"]],
     ),
 }
-# These begin with the time, and end with the name.
+# Columns of events, which begin with the time, and end with the name.
 _EVENTS = (
     "Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name"
 )

@@ -115,8 +115,8 @@ class Authority:
         return self._issue("dws-sim", names)
 
     def containers(self) -> tuple[bytes, bytes]:
-        """What all containers on 127.0.0.1 are known by, with this authority, as the
-        same Secret says whom to trust; and the key."""
+        """Certificate of all containers on 127.0.0.1, followed by this authority's, as
+        clients trust the same Secret; and the key."""
         identity = self.server()
         return identity.certificate + self.pem, identity.key
 

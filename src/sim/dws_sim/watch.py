@@ -18,7 +18,7 @@ from dws_sim.selectors import FieldSelector, LabelSelector
 from dws_sim.store import Event, Store
 
 Writer = Callable[[bytes], Awaitable[None]]
-# A client that does not read is cut off; it must list anew.
+# Events after which a client that does not read is disconnected; it must list again.
 MAX_BACKLOG = 100000
 
 
@@ -60,9 +60,9 @@ class Watch:
         self._ended = False
 
     def start(self, resource_version: str, past: Past) -> None:
-        """Queue what happened until now and follow what comes.
+        """Queue past events and subscribe to future ones.
 
-        A version that is still to come is waited for: until then there is silence.
+        With a version in the future, nothing is sent until the store has reached it.
 
         Raises:
             ApiError: 410 too old, 500 no number.

@@ -1,5 +1,5 @@
-# The made-up machine: rabbits, the computes they serve, and the objects that
-# a real system has before the first job.
+# The simulated machine: rabbits, the computes that they serve, and the objects of a
+# real system before the first job.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The machine and its configuration objects."""
 
@@ -33,7 +33,7 @@ NAMESPACES_OF_A_SYSTEM = (
     "nnf-dm-system",
 )
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?$")
-# File systems that are there for all jobs, and where.
+# File systems for all jobs, and their mount points.
 GLOBAL_LUSTRE = {"lus-global": "/lus/global", "p-lustre": "/p/lustre"}
 # NNF's labels and taints never let a SystemConfiguration get ready.
 SYSTEM_STATUS = {"ready": False}
@@ -69,7 +69,7 @@ class Machine:
     def build(
         cls, nodes: str, rabbits: str, nodes_per_rabbit: int, capacity_bytes: int
     ) -> Machine:
-        """Deal nodes out to rabbits; those left over have none.
+        """Distribute nodes over rabbits; the remaining nodes have none.
 
         Raises:
             ValueError: a name twice, or a number that makes no sense.
@@ -284,11 +284,11 @@ def objects(
     tester: bool = False,
     certificate: Certificate = (b"", b""),
 ) -> list[tuple[str, Object]]:
-    """What a system has before the first job, but for its Storages: kind and
-    object, in the order in which they can be created.
+    """Initial objects of a system, but for its Storages: kind and object, in the order
+    in which they can be created.
 
     Args:
-        certificate: by which containers are known that run.
+        certificate: of containers that run processes.
     """
     files = zip(("tls.crt", "tls.key"), certificate)
     names = [*NAMESPACES_OF_A_SYSTEM, *machine.rabbits, *machine.nodes]

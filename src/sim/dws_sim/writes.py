@@ -1,4 +1,4 @@
-# What a client's write asks for: bodies, patches, and fields that its kind has not.
+# Parses writes of clients: bodies, patches, and fields that the kind does not know.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Bodies of writes."""
 
@@ -26,7 +26,7 @@ from dws_sim.strategic import strategic_merge
 
 _IDENTITY = ("apiVersion", "kind", "metadata")
 _MODES = ("", "Ignore", "Strict", "Warn")
-# What of metadata is known beside what is stored.
+# Known fields of metadata that are not stored.
 _METADATA = ("managedFields", "selfLink")
 
 
@@ -48,7 +48,7 @@ def dry_run(request: web.Request, kind: str, options: Object | None = None) -> b
 
 
 def unknown_fields(res: Resource, body: Any) -> list[str]:
-    """What a body has that its kind has not."""
+    """Fields of a body that its kind does not know."""
     if res.body is None or not isinstance(body, dict):
         return []
     rest = {k: v for k, v in body.items() if k not in _IDENTITY}
@@ -66,10 +66,10 @@ def _shown(found: list[str]) -> str:
 
 
 class Checker:
-    """What a request wants done about fields that its kind does not know."""
+    """Handles unknown fields by the request's fieldValidation: drop, warn or reject."""
 
     def __init__(self, request: web.Request, res: Resource, version: str) -> None:
-        """Raises ApiError 422: nobody knows what it wants."""
+        """Raises ApiError 422: fieldValidation has an unknown value."""
         self._mode = request.query.get("fieldValidation") or "Warn"
         self._res = res
         self._version = version
@@ -115,7 +115,7 @@ def patch(
 
     Args:
         place: resource, version, namespace, name and subresource.
-        may_create: whether who applies an object that is not there may create it.
+        may_create: whether the user may create a missing object by an apply.
     Returns:
         The object, whether it is new, and warnings.
     Raises:
@@ -188,7 +188,7 @@ def _apply(
 def _check_declared(
     res: Resource, version: str, namespace: str, name: str, config: Object
 ) -> None:
-    """Raises ApiError: the configuration has a field that its kind has not."""
+    """Raises ApiError: the configuration has a field that its kind does not know."""
     found = unknown_fields(res, config)
     if found:
         where = f"{namespace}/{name}" if namespace else f"/{name}"

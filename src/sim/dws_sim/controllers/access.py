@@ -1,5 +1,5 @@
-# Who mounts what where: an NnfAccess becomes one ClientMount for each node,
-# and is as far as they are.
+# Reconciles NnfAccess: creates a ClientMount for each node, and reports the state that
+# all of these have reached.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The NnfAccess controller."""
 
@@ -46,8 +46,8 @@ LOST = ("Offline", "Fenced")
 
 
 def _mount_labels(access: Object, storage: Object) -> dict[str, str]:
-    """The labels of an access' ClientMounts: its own, and which directive the
-    storage is that of."""
+    """The labels of an access' ClientMounts: the access' own, and the index of the
+    storage's directive."""
     out = inherited_labels(access)
     target = storage["metadata"].get("labels", {}).get(INDEX_LABEL)
     if target is not None:
@@ -95,15 +95,15 @@ def _is_of(mounts: list[Object], near: list[Place], reach: Reach) -> bool:
 
 
 class LostNodes:
-    """Nodes that nobody waits for: Offline or Fenced in a Storage, or
-    Disabled in the SystemStatus. Kept up to date by events."""
+    """Nodes whose mounts are not awaited: Offline or Fenced in a Storage, or Disabled
+    in the SystemStatus. Updated by events."""
 
     def __init__(self) -> None:
         self._by_source: dict[str, frozenset[str]] = {}
         self._fenced: dict[str, frozenset[str]] = {}
 
     def fenced(self, nodes: list[str]) -> list[str]:
-        """Those that were fenced."""
+        """The nodes among these that are fenced."""
         return [n for n in nodes if any(n in f for f in self._fenced.values())]
 
     def __contains__(self, node: str) -> bool:
@@ -164,7 +164,7 @@ class AccessController(Controller):
             self.enqueue(*owner)
 
     def _computes(self, obj: Object, old: Object | None, gone: bool) -> None:
-        """Some nodes more, or fewer: at any time."""
+        """Reconcile the accesses of a Computes, whose nodes may change at any time."""
         meta = obj["metadata"]
         for name in self._users.get((meta["namespace"], meta["name"]), ()):
             self.enqueue(meta["namespace"], name)
@@ -274,8 +274,8 @@ class AccessController(Controller):
     async def _drive(
         self, obj: Object, desired: str, reaches: dict[str, Reach]
     ) -> tuple[bool, float | None]:
-        """Bring the ClientMounts to the desired state. Returns whether all are
-        there, and when to look again without an event."""
+        """Bring the ClientMounts to the desired state. Returns whether all have reached
+        it, and when to reconcile again without an event."""
         mounts = await self._mounts(obj)
         storage = await self._storage_of(obj)
         if desired == "mounted":
@@ -315,9 +315,9 @@ class AccessController(Controller):
         return False, delay if delay is None else max(delay, 0.01)
 
     async def _devices_awaited(self, obj: Object, desired: str) -> float | None:
-        """When to look again whether the devices of computes have come to them, or
-        have left them; None: they have. At the first look they never have, and the
-        next is one at a change of Computes, or when it is time for it."""
+        """When to check again whether the devices have been attached to the computes,
+        or detached; None: they have. The first check never succeeds, and the next one
+        follows a change of Computes, or the poll interval."""
         poll, client = self._faults.device_poll_s, obj["spec"].get("clientReference")
         if not poll or client is None:
             return None
@@ -341,8 +341,8 @@ class AccessController(Controller):
     async def _update(
         self, obj: Object, storage: Object, mount: Object, desired: str, reach: Reach
     ) -> Object:
-        """Bring the spec of a ClientMount up to date. Which allocation a compute
-        has is counted anew: it is another one when one before it has left."""
+        """Bring the spec of a ClientMount up to date. A compute's allocation follows
+        from its position, and changes when a node before it has left."""
         meta, spec = mount["metadata"], mount["spec"]
         mounts = spec["mounts"]
         if reach.rabbit and not _is_of(mounts, places(storage, reach.rabbit), reach):
@@ -381,7 +381,7 @@ class AccessController(Controller):
             raise met(fault, "unable to create ClientMount resources")
 
     async def _map(self, obj: Object) -> dict[str, Reach]:
-        """What each node of an access mounts.
+        """The mounts of an access by node.
 
         Raises:
             ResourceError: nodes and storage do not go together.

@@ -1,5 +1,5 @@
-# What a directive needs, worked out for the workload manager: allocation
-# sets with their constraints, where computes must be, an empty Servers.
+# Computes the storage of a directive for the workload manager: allocation sets with
+# their constraints, the location of computes, and an empty Servers.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The DirectiveBreakdown controller."""
 
@@ -182,9 +182,9 @@ def check_user(instance: Object, user: int, word: str, lifted: bool = True) -> N
 
     Args:
         word: begins the story.
-        lifted: whether the instance can say that it is for all.
+        lifted: whether the instance may allow all users.
     Raises:
-        ResourceError: it is somebody else's.
+        ResourceError: it belongs to another user.
     """
     owner = instance["spec"]["userID"]
     annotations = instance["metadata"].get("annotations", {})
@@ -241,11 +241,11 @@ class BreakdownController(Controller):
             status["error"] = met(exc).to_object()
         if (status["ready"] or failed) and status != obj.get("status"):
             await self.cluster.update_status(self.plural, {**obj, "status": status})
-        # A wrong profile may be put right: look again in a while.
+        # An admin may correct a wrong profile: try again later.
         return 1.0 if failed else None
 
     async def _keep_servers(self, obj: Object) -> None:
-        """Somebody has deleted those of a job: they are made again, empty."""
+        """Create the Servers of a job again, empty, if a user has deleted it."""
         storage = obj["status"].get("storage", {})
         namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
         if storage.get("lifetime") != "job":
@@ -285,7 +285,7 @@ class BreakdownController(Controller):
             )
         sets = allocation_sets(directive, profile.get("data", {}))
         if any(s["minimumCapacity"] > MOST_BYTES for s, _ in sets):
-            # no API server stores that, and so nobody ever hears of it
+            # the API server rejects such an object, so no status reports the error
             raise Retry(f"a capacity beyond 64 bits: {directive.text}")
         status["storage"]["allocationSets"] = [s for s, _ in sets]
         if directive.command == "jobdw":
@@ -293,8 +293,8 @@ class BreakdownController(Controller):
         return True
 
     async def _instance(self, obj: Object, directive: Directive) -> Object:
-        """The storage that a directive creates. It may be there: another
-        workflow of the same user can do all this, too."""
+        """The persistent storage that a directive creates, unless another workflow of
+        the same user has created it before."""
         namespace, name = obj["metadata"]["namespace"], directive.get("name") or ""
         user = obj["spec"]["userID"]
         found = await self.cluster.get(INSTANCES, namespace, name)

@@ -1,5 +1,5 @@
-# What the daemon on each node does: mount and unmount what its ClientMounts
-# say, unless the node hangs.
+# Plays the daemon on each node: mounts and unmounts by the node's ClientMounts, unless
+# the node hangs.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The ClientMount controller: nnf-clientmount on every node."""
 
@@ -80,7 +80,7 @@ class ClientMountController(Controller):
         return await self._act(obj, desired)
 
     async def _remember(self, obj: Object, node: str) -> None:
-        """What was mounted in an earlier life still is."""
+        """Record mounts from before a restart of the simulator."""
         for mount in obj["spec"]["mounts"]:
             if not self._mounts.has(node, mount["mountPath"]):
                 await self._mount(obj, node, mount["mountPath"])

@@ -1,5 +1,5 @@
-# What controllers may ask of an API server, and the direct way to the store
-# in the same process. Another implementation can speak to a real server.
+# The interface of controllers to an API server, and its implementation on the store of
+# this process. RemoteCluster (remote.py) implements it for a real server.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The controllers' view of the API."""
 
@@ -19,8 +19,8 @@ Handler = Callable[[Object, Optional[Object], bool], None]
 
 
 class Cluster(abc.ABC):
-    """Objects that are returned are shared: edit() one to change it. What is
-    handed over must not be changed afterwards."""
+    """Returned objects are shared: edit() one to change it. Callers must not change
+    an object after passing it here."""
 
     @abc.abstractmethod
     async def get(self, plural: str, namespace: str, name: str) -> Object | None:
@@ -37,7 +37,7 @@ class Cluster(abc.ABC):
 
     @abc.abstractmethod
     async def create(self, plural: str, obj: Object) -> Object:
-        """Create; an object of that name that is there already is returned."""
+        """Create an object, or return an existing one of that name."""
 
     @abc.abstractmethod
     async def update(self, plural: str, obj: Object) -> Object:
@@ -57,7 +57,7 @@ class Cluster(abc.ABC):
 
 
 class LocalCluster(Cluster):
-    """The store in this process. Nothing here ever waits."""
+    """The store in this process. No call ever waits."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -29,17 +29,17 @@ OWNER_UID = f"{_OWNER}.uid"
 WORKFLOW_UID = f"{_WORKFLOW}.uid"
 STORAGE_LABEL = f"{DWS_GROUP}/storage"
 NNF_NAMESPACE = "nnf-system"
-# What containers that ask for a token identify themselves with.
+# Secret with the certificate of containers that request a token.
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 
 
 class ResourceError(Exception):
-    """A fault that users see: whose it is and whether waiting may help.
+    """A fault that users see: its type, and whether waiting may help.
 
     Attributes:
-        user: what the workflow's message says.
-        debug: the whole story, which grows by a word in front of it at each
-            level that the fault comes through; "": what user says.
+        user: the text for the workflow's message.
+        debug: the error chain, to which each level prepends a text; "": the same as
+            user.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class ResourceError(Exception):
         )
 
     def within(self, place: str = "", user: str = "") -> ResourceError:
-        """This fault as the level above tells it: where it was met, and what
-        users are told of a fault that has no words for them yet."""
+        """The fault for the caller to raise: with the place added, and with a text for
+        users if there is none yet."""
         debug = f"{place}: {self.story}" if place else self.story
         return ResourceError(self.user or user, self.type, self.severity, debug)
 
@@ -86,7 +86,7 @@ class ResourceError(Exception):
 
 
 def met(exc: Exception, place: str = "", user: str = "") -> ResourceError:
-    """Any exception as a fault, met at a place; those that are no ResourceError
+    """Convert an exception to a fault at a place. Exceptions other than ResourceError
     are Internal and may pass."""
     if isinstance(exc, ResourceError):
         return exc.within(place, user)
@@ -94,7 +94,7 @@ def met(exc: Exception, place: str = "", user: str = "") -> ResourceError:
 
 
 def not_picked_up(node: str, kind: str, faults: Faults) -> ResourceError:
-    """Nothing on a node has taken notice of a child in all the time it had."""
+    """The fault that no daemon on a node has reconciled a child in time."""
     debug = (
         f"Node: {node}: {kind} has not been reconciled after "
         f"{faults.child_timeout_s:g} seconds"
@@ -103,7 +103,7 @@ def not_picked_up(node: str, kind: str, faults: Faults) -> ResourceError:
 
 
 def missing(kind: str, name: str) -> str:
-    """How the controllers say that an object is not there."""
+    """The controllers' error text for a missing object."""
     return f'{kind}.{BY_KIND[kind].group} "{name}" not found'
 
 
@@ -139,7 +139,7 @@ def workflow_labels(workflow: Object, index: int | None = None) -> dict[str, str
 
 
 def inherited_labels(obj: Object) -> dict[str, str]:
-    """What a child has of its owner's labels: all but whose that one is."""
+    """The labels that a child copies from its owner: all but the owner's owner."""
     labels = obj["metadata"].get("labels", {})
     return {k: v for k, v in labels.items() if not k.startswith(f"{_OWNER}.")}
 

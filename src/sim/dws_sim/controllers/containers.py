@@ -53,7 +53,7 @@ def _pem(key: bytes) -> bytes:
 
 
 def make_token(key: bytes) -> str:
-    """A JSON web token (HS256): who has it may use the containers."""
+    """A JSON web token (HS256), with which clients may use the containers."""
 
     def part(value: Any) -> bytes:
         text = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -111,7 +111,7 @@ class Container(Command):
         left = False
         for job in await self._jobs(step):
             left |= not await step.gone("jobs", step.namespace, job["metadata"]["name"])
-        # the Service goes with the workflow that owns it
+        # Kubernetes deletes the Service with the workflow that owns it
         await release_ports(step.cluster, self._requester(step))
         return Wait("delete") if left else None
 
@@ -288,8 +288,8 @@ class Container(Command):
         return list(rabbits)
 
     async def _volumes(self, step: Step, data: Object) -> list[Volume] | Wait:
-        """What containers see of the workflow's storage: the mounts of the
-        rabbits, which have to be there."""
+        """The workflow's storage in the containers: mounts of the rabbits, which have
+        to exist."""
         modes = {s["name"]: s.get("pvcMode") for s in data.get("storages", ())}
         volumes: list[Volume] = []
         for key, value in step.directive.args:
@@ -327,7 +327,7 @@ class Container(Command):
     async def _pods(
         self, step: Step, data: Object, rabbits: list[str], volumes: list[Volume]
     ) -> Pods:
-        """What the pods have in common."""
+        """The common settings of the pods."""
         hosts, user = rabbits, Pods.user
         if "mpiSpec" in data:
             name = step.workflow["metadata"]["name"]
@@ -363,8 +363,8 @@ class Container(Command):
 
     @staticmethod
     async def _make_data(step: Step, volumes: list[Volume]) -> None:
-        """What those need who make containers themselves. It is nobody's
-        directive, so that it stays as long as the workflow."""
+        """Create the data for programs that start containers themselves. Owned by the
+        workflow, not by a directive, so that it lives as long as the workflow."""
         known = [
             {
                 "name": v.name,
@@ -398,8 +398,8 @@ class Container(Command):
     async def _make_jobs(
         self, step: Step, data: Object, rabbits: list[str], pods: Pods
     ) -> None:
-        """A Job for each rabbit; for an MPI program those that mpi-operator makes
-        of NNF's MPIJob, which nobody sees here."""
+        """Create a Job for each rabbit; for an MPI program those that mpi-operator
+        creates for NNF's MPIJob, which is left out here."""
         name, templates = step.workflow["metadata"]["name"], self._templates(data)
         if "launcher" in templates:
             launcher = pods.spec(templates["launcher"])
@@ -441,7 +441,7 @@ class Container(Command):
 
     @staticmethod
     async def _set_limit(step: Step, job: Object, seconds: float) -> None:
-        """Have Kubernetes end a Job so many seconds from now."""
+        """Set the deadline of a Job to this many seconds from now."""
         if "activeDeadlineSeconds" in job["spec"]:
             return
         age = time.time() - parse_time(job["metadata"]["creationTimestamp"])
@@ -473,7 +473,7 @@ class Container(Command):
         return None
 
     async def _too_late(self, step: Step, jobs: list[Object], limit: int) -> None:
-        """All have to end, also those that have started meanwhile.
+        """End all Jobs, also those that have started meanwhile.
 
         Raises:
             ResourceError: always.
@@ -491,7 +491,7 @@ class Container(Command):
     # -- PostRun ----------------------------------------------------------
 
     async def _end(self, step: Step) -> Wait | None:
-        """Wait for the Jobs, for so long as the profile says."""
+        """Wait for the Jobs, up to the profile's time limit."""
         data = await self._data(step)
         limit = data["postRunTimeoutSeconds"]
         if not limit:
@@ -511,8 +511,8 @@ class Container(Command):
         return Wait("pending container finish", again_s)
 
     async def _results(self, step: Step) -> None:
-        """Raise ResourceError if a Job has failed. Users are told only of those
-        that took too long, or of an MPI program."""
+        """Raise ResourceError if a Job has failed. Only a Job that took too long, or
+        an MPI program, has a text for users."""
         data = await self._data(step)
         for job in await self._jobs(step):
             for each in job.get("status", {}).get("conditions", ()):

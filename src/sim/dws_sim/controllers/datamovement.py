@@ -46,13 +46,13 @@ INITIATOR = "dm.cray.hpe.com/initiator"
 _VARIABLE = re.compile(r"^\$(DW_(JOB|PERSISTENT)_([A-Za-z0-9_-]+))(/.*)?$")
 _COMMANDS = {"JOB": "jobdw", "PERSISTENT": "persistentdw"}
 _NO_RAW = "data movement can not be used with raw allocations"
-# What each movement is said to carry.
+# Reported size of every data movement.
 FILES = 1000
 DATA_MIB = 10240.0
 
 
 class End:
-    """One end of a copy: a path, and the storage directive that it is in."""
+    """Source or destination of a copy: a path, and the directive of its storage."""
 
     def __init__(self, step: Step, text: str) -> None:
         """Raises ResourceError when there is no such place."""
@@ -119,14 +119,14 @@ def ends(step: Step) -> tuple[End, End]:
     """Source and destination of a copy."""
     source, destination = end(step, "source"), end(step, "destination")
     if source.index is None and destination.index is None:
-        # nobody looks for that in Proposal
+        # NNF does not check this in Proposal
         user = "could not find storage allocations"
         raise ResourceError(user, debug="could not get NnfStorage: neither end is one")
     return source, destination
 
 
 def movement_labels(step: Step) -> dict[str, str]:
-    """What finds the movements of a directive."""
+    """Labels that select the data movements of a directive."""
     labels = step.labels
     return {k: labels[k] for k in (WORKFLOW_UID, INDEX_LABEL)}
 
@@ -284,7 +284,7 @@ class Copy(Command):
 
 
 def command_status(part: float, elapsed_s: float) -> Object:
-    """What NNF reads from the output of dcp: a line while it runs, then a summary."""
+    """Status that NNF parses from dcp's output: progress lines, then a summary."""
     status: Object = {
         "command": "mpirun dcp",
         "progress": int(part * 100),
@@ -362,8 +362,8 @@ class MovementController(Controller):
         return min(1.0, takes / 10 + 0.001)
 
     async def _no_source(self, obj: Object) -> ResourceError | None:
-        """What nnf-dm says when it has looked at the source, which comes before the
-        copy, and there is none. Only sources in global file systems are looked at."""
+        """nnf-dm's error if the source does not exist, which it checks before the copy.
+        The simulator checks sources in global file systems only."""
         source = obj["spec"]["source"]
         path = str(source["path"])
         if source.get("storageReference") or "status" in obj:

@@ -1,5 +1,5 @@
-# What a ClientMount says of each file system: the allocation or the Lustre that
-# is mounted, how, and whose it becomes.
+# Builds the mounts of ClientMounts: the allocation or the Lustre file system, mount
+# options, and the owner.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Mounts and their devices."""
 
@@ -59,7 +59,7 @@ def first_ost(storage: Object) -> Place:
 
 
 def file_system_name(storage: Object) -> str:
-    """What a Lustre file system is called: eight letters."""
+    """Name of a Lustre file system: eight letters."""
     return str(storage["metadata"]["uid"][:8])
 
 
@@ -95,13 +95,13 @@ def lvm_device(place: Place, drives: list[Object]) -> Object:
 
 
 def owner_fields(spec: Object) -> Object:
-    """The user and group that a mount gives its file system to."""
+    """The user and group that own a file system after its mount."""
     ids = {key: spec[key] for key in ("userID", "groupID") if spec[key]}
     return {"setPermissions": True, **ids}
 
 
 def mount_of(access: Object, storage: Object, path: str, device: Object) -> Object:
-    """One entry of a ClientMount."""
+    """An entry of ClientMount.spec.mounts."""
     fs_type = storage["spec"]["fileSystemType"]
     raw = fs_type == "raw"
     owner: dict[str, Any] = {"setPermissions": False}
@@ -118,7 +118,7 @@ def mount_of(access: Object, storage: Object, path: str, device: Object) -> Obje
 
 
 def mounts_of_rabbit(access: Object, storage: Object, rabbit: str) -> list[Object]:
-    """What a rabbit mounts: each of its allocations, or the whole Lustre."""
+    """Mounts of a rabbit: each of its allocations, or the whole Lustre."""
     path = access["spec"]["mountPath"]
     if storage["spec"]["fileSystemType"] == "lustre":
         return [mount_of_lustre(access, storage)]

@@ -39,7 +39,7 @@ _REQUIRES = {
 
 
 async def take_requires(step: Step) -> None:
-    """What the user asks to have besides, in NNF's own words.
+    """Enter the directive's 'requires' into the workflow, in NNF's own words.
 
     Raises:
         ResourceError: the site is not set up for it.
@@ -52,7 +52,7 @@ async def take_requires(step: Step) -> None:
     for word in words:
         have.extend(w for w in _REQUIRES[word] if w not in have)
     if await step.cluster.get("secrets", "default", TLS_SECRET) is None:
-        # users are told nothing, that is how it is
+        # NNF has no text for users here
         raise ResourceError("", "Internal", "Fatal", _NO_SECRET)
 
 
@@ -246,8 +246,8 @@ async def storage_ready(step: Step, name: str) -> Wait | None:
 async def make_access(
     step: Step, kind: str, storage: str, teardown: str, user: Step | None = None
 ) -> None:
-    """Mount a storage on the computes or on its servers. What an earlier state
-    has left is used again.
+    """Mount a storage on the computes or on its servers. An access that an earlier
+    state has left is used again.
 
     Args:
         step: of the directive whose storage it is.

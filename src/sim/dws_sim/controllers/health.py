@@ -1,4 +1,4 @@
-# What the hardware reports: rabbits, links and drives, as Storage.status.
+# Reports the health of the hardware, rabbits, links and drives, in Storage.status.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The Storage health controller."""
 
@@ -76,8 +76,8 @@ class HealthController(Controller):
             self.enqueue("default", obj["metadata"]["name"])
 
     def look(self, rabbit: str) -> None:
-        """The controller of a rabbit looks at its drives: it has started, or
-        something has become of a link or a drive. Allocations are no reason."""
+        """Refresh a rabbit's drives, as its controller does when it starts, or when a
+        link or a drive changes. Allocations cause no refresh."""
         if rabbit not in self._hardware.dead | self._hardware.down:
             self._seen.pop(rabbit, None)
         self.enqueue("default", rabbit)

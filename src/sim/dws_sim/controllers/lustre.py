@@ -1,4 +1,4 @@
-# Lustre file systems that are there for all jobs: LustreFileSystem.
+# Lustre file systems that exist for all jobs: LustreFileSystem.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Global file systems."""
 

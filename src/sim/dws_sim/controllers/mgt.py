@@ -1,5 +1,5 @@
-# The management targets of Lustre file systems: an NnfLustreMGT on the rabbit that
-# has one, for as long as the file system is there whose it is.
+# The management targets of Lustre file systems: an NnfLustreMGT on a rabbit with such
+# a target, as long as its file system exists.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The NnfLustreMGT controller."""
 
@@ -15,7 +15,7 @@ FIRST_NAME = "aaaaaaaa"
 
 
 def after(name: str) -> str:
-    """The file system name that is given out next: letters counted up."""
+    """The next file system name: letters counted up."""
     letters = [ord(c) - ord("a") for c in name]
     for i in reversed(range(len(letters))):
         letters[i] = (letters[i] + 1) % 26

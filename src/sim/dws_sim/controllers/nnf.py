@@ -1,5 +1,5 @@
 # The NNF driver of workflows: walks the directives of a state through their
-# steps and keeps the driver entries of the workflow.
+# steps and updates the driver entries of the workflow.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The NNF workflow controller."""
 
@@ -69,7 +69,7 @@ class NnfController(Controller):
         if WORKFLOW_UID in labels:
             self.enqueue(labels[_WORKFLOW_NAMESPACE], labels[_WORKFLOW_NAME])
             return
-        # persistent storage tells of the breakdown alone that asked for it
+        # persistent storage only notifies the breakdown that requested it
         breakdown = owner_of(obj, "DirectiveBreakdown")
         if breakdown is not None:
             self.enqueue(breakdown[0], breakdown[1].rpartition("-")[0])
@@ -132,7 +132,7 @@ class NnfController(Controller):
         """Go as far as possible; the workflow is changed in place.
 
         Returns:
-            When to look again, and whether an error asks for backoff.
+            When to reconcile again, and whether an error requires backoff.
         """
         wait = self._gate(workflow, state, todo[0], late=False)
         if isinstance(wait, bool):
@@ -205,8 +205,8 @@ class NnfController(Controller):
             raise fault
 
     async def _check(self, workflow: Object) -> None:
-        """Look for faults in all directives, which comes before anything is
-        done for one of them: whoever has it, the first one gets the fault.
+        """Check all directives before any of them is begun. NNF reports a fault of any
+        directive at the first one.
 
         Raises:
             ResourceError: there is one.

@@ -1,5 +1,5 @@
-# How many requests a controller makes: as many as its client allows itself, with
-# a reserve for the first ones. What is read comes from a cache and is free.
+# Limits the write requests of a controller, as its Kubernetes client does (QPS and
+# burst). Reads come from a cache and are free.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The request limit of a controller's client."""
 
@@ -16,14 +16,14 @@ RESERVE = 30
 
 
 class Bucket:
-    """Says when each request may be made."""
+    """Token bucket: computes the wait before each request."""
 
     def __init__(self) -> None:
-        # when all that was asked for so far is through, without the reserve
+        # when all requests so far are through, without the reserve
         self._due = float("-inf")
 
     def wait_s(self, now: float, rate: float) -> float:
-        """Take a place; returns after how many seconds its turn is.
+        """Queue a request. Returns the seconds that it has to wait.
 
         Args:
             rate: requests in a second.
@@ -33,7 +33,7 @@ class Bucket:
 
 
 class Paced(Cluster):
-    """A cluster on which one may write only so often."""
+    """A cluster whose writes are limited."""
 
     def __init__(self, cluster: Cluster, faults: Faults) -> None:
         self._cluster, self._faults = cluster, faults
@@ -60,7 +60,7 @@ class Paced(Cluster):
 
     async def create(self, plural: str, obj: Object) -> Object:
         if self._faults.requests_per_s:
-            # what is there already is seen in the cache
+            # the cache shows an existing object
             meta = obj["metadata"]
             known = await self.get(plural, meta.get("namespace", ""), meta["name"])
             if known is not None:

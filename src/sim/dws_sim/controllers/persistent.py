@@ -69,7 +69,7 @@ class CreatePersistent(Command):
         elif state == "Setup":
             servers = await the_servers(step, name)
             fs_type = step.directive.get("type") or ""
-            # no workflow labels: it is there when the workflow is gone
+            # no workflow labels: the storage outlives the workflow
             await make_storage(step, servers, fs_type, labels={})
         return None
 
@@ -108,8 +108,8 @@ class CreatePersistent(Command):
 
     @staticmethod
     async def _let_go(step: Step) -> None:
-        """The instance stays, if all went well. Else it goes with the
-        workflow."""
+        """Detach an instance that was created without error from the workflow. Any
+        other is deleted with the workflow."""
         instance = await find(step)
         if instance is None or not instance["metadata"].get("ownerReferences"):
             return
@@ -148,7 +148,7 @@ class DestroyPersistent(Command):
                 f"persistent storage {text}: PersistentStorage {text}",
             )
         if not is_deleting(instance):
-            # This workflow shall hear when it is gone.
+            # With the workflow's labels the end of the object reconciles this workflow.
             new = edit(instance, "metadata", "spec")
             new["spec"]["state"] = "Destroying"
             new["metadata"].setdefault("labels", {}).update(step.labels)
@@ -223,7 +223,7 @@ class PersistentDw(MountedCommand):
 
     @staticmethod
     async def _consume(step: Step, instance: Object, use: bool) -> None:
-        """Enter the directive among those that use the instance, or not."""
+        """Add the directive to, or remove it from, the users of the instance."""
         mine = {"kind": "Workflow", "name": step.name, "namespace": step.namespace}
         new = note_consumer(instance, mine, use)
         if new != instance:
@@ -289,8 +289,8 @@ class PersistentController(Controller):
         if servers is None:
             labels = {f"{_LABEL}.name": name, f"{_LABEL}.namespace": namespace}
             servers = await make_servers(self, obj, name, labels)
-        # Servers follows the storage, and a workflow that waits for both
-        # hears of the instance only: so that comes last.
+        # Update the instance last, after Servers: a workflow that waits for both gets
+        # events of the instance only.
         ready = servers.get("status", {}).get("ready")
         if obj["spec"]["state"] == "Destroying":
             state = "Destroying"

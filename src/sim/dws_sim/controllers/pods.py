@@ -1,6 +1,6 @@
-# What Kubernetes does with a Job: pods that start, run until they end or are made
-# to, and are tried again when they fail. What becomes of one is a switch, or with
-# a Runner, what its processes do.
+# Plays Kubernetes' Job controller and kubelet: pods start, run until they end or are
+# ended, and are retried when they fail. A switch decides the outcome of a pod, or with
+# a Runner, the pod's processes.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Jobs and their pods."""
 
@@ -47,7 +47,7 @@ def played_log(pod: Object) -> list[Line]:
 
 
 def _ended(phase: str) -> list[Object]:
-    """What a pod that is in this phase says of when its containers have ended."""
+    """Conditions of a pod in this phase that report the end of its containers."""
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase)
     if reason is None:
         return []
@@ -76,8 +76,8 @@ _EXIT = re.compile(r"\bexit (\d+)")
 
 
 def played(pod: Object) -> str:
-    """What comes of a pod that is only played, as far as the command of its first
-    container tells: Succeeded, Failed, or Running, if it does not end by itself."""
+    """Phase of a pod that runs no processes, by the command of its first container:
+    Succeeded, Failed, or Running, if it does not end by itself."""
     containers = pod["spec"].get("containers") or [{}]
     first = containers[0]
     words = [*(first.get("command") or ()), *(first.get("args") or ())]
@@ -177,7 +177,7 @@ class JobController(Controller):
         if status != before or "status" not in job:
             new = {**job, "status": status}
             await self.cluster.update_status("jobs", new)
-        # one that is made to end says so itself
+        # a pod that is ended triggers an event itself
         return left if alive and left else None
 
     @staticmethod
@@ -195,7 +195,7 @@ class JobController(Controller):
 
     @staticmethod
     def _time_left(job: Object, status: Object) -> float | None:
-        """Seconds until it is ended, or None: nobody has set a limit."""
+        """Seconds until the deadline of a Job; None if it has none."""
         limit = job["spec"].get("activeDeadlineSeconds")
         if limit is None:
             return None
@@ -203,10 +203,10 @@ class JobController(Controller):
         return max(0.0, began + float(limit) - time.time())
 
     async def _phase(self, job: Object, pod: Object, left: float | None) -> str:
-        """What a pod comes to, with so many seconds left."""
+        """The pod's next phase, with 'left' seconds until its deadline."""
         phase, mode = str(pod["status"]["phase"]), self._faults.containers
         expired = left is not None and left <= 0
-        # pods of MPI programs, which nobody runs here, have no name of their own
+        # pods of MPI programs, which are never run here, have no name of their own
         named = "hostname" in pod["spec"]
         if self._runner is not None and mode == "ok" and named:
             meta, terms = job["metadata"], await self._terms(pod)
@@ -216,7 +216,7 @@ class JobController(Controller):
             phase = "Running"
         if phase == "Running" and mode == "fail":
             return "Failed"
-        # without a process to end by itself, it does so once somebody waits for it
+        # a pod without a process ends once the workflow waits for it
         if phase == "Running" and mode == "ok" and left is not None and not expired:
             phase = played(pod)
         return "Failed" if expired else phase

@@ -12,7 +12,7 @@ from dws_sim.jsontree import Object
 
 NODE_LABEL = "kubernetes.io/hostname"
 TAINT = "cray.nnf.node"
-# What ssh needs of a worker of an MPI program.
+# Capabilities that sshd needs in a worker of an MPI program.
 CAPABILITIES = ("NET_BIND_SERVICE", "SYS_CHROOT", "AUDIT_WRITE", "SETUID", "SETGID")
 
 
@@ -37,11 +37,11 @@ class Volume:
 
 @dataclass
 class Pods:
-    """What all pods of a container directive have in common."""
+    """Common settings of all pods of a container directive."""
 
     workflow: Object
     volumes: list[Volume]
-    # names in the network, in the order in which the containers are told
+    # hostnames, in the order of the containers' variables
     hosts: list[str]
     # of each container by its name
     ports: dict[str, list[int]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Pods:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the tasks of the job are told as well."""
+        """Environment variables that the job's tasks get, too."""
         name, namespace = self._name()
         out = {
             "NNF_CONTAINER_SUBDOMAIN": name,
@@ -70,8 +70,8 @@ class Pods:
         return meta["name"], meta["namespace"]
 
     def spec(self, template: Object, worker: bool = False) -> Object:
-        """A pod after a template of the profile. A worker of an MPI program is
-        root, for its ssh daemon, and nobody talks to it from outside."""
+        """A pod by a template of the profile. A worker of an MPI program runs as root,
+        for its ssh daemon, and has no ports outside."""
         group = self.workflow["spec"]["groupID"]
         pod: Object = {**template, "restartPolicy": "Never"}
         if not worker:
@@ -93,7 +93,8 @@ class Pods:
         return pod
 
     def _passwd(self, first: Object) -> Object:
-        """What gives the user a name in the containers. Nobody runs it here."""
+        """The init container that adds the user to passwd. The simulator never runs
+        it."""
         return {
             "name": f"{self.user}-init-passwd",
             "image": first.get("image", ""),

@@ -1,5 +1,5 @@
-# Ports for containers: the NnfPortManager deals them out of the ranges in the
-# SystemConfiguration and lets them rest after use.
+# Ports for containers: the NnfPortManager allocates them from the ranges in the
+# SystemConfiguration, and does not reuse freed ports for a while.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The port manager."""
 

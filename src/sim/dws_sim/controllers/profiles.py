@@ -64,7 +64,7 @@ def padded(capacity: int, scaling: str, padding: str | None) -> int:
     try:
         size = int(float(scaling) * capacity)
     except ValueError as exc:
-        # said of every type
+        # NNF's text for every type
         user = "invalid capacityScalingFactor for gfs2 allocation"
         raise fatal(user, "Internal", _no_number(scaling)) from exc
     if not padding:

@@ -27,14 +27,14 @@ PAGE = 500
 WATCH_S = 300
 PAUSE_FIRST_S = 0.1
 PAUSE_LIMIT_S = 5.0
-# Some kinds of Kubernetes' own would leave what they own behind.
+# Without this policy, some built-in kinds of Kubernetes would orphan their dependents.
 DELETE_OPTIONS = {
     "apiVersion": "v1",
     "kind": "DeleteOptions",
     "propagationPolicy": "Background",
 }
-# uids of deleted objects that are remembered: an answer to a write can come
-# in after the event that tells of the end.
+# Number of uids of deleted objects to remember: the response to a write can arrive
+# after the DELETED event.
 REMEMBERED = 10000
 
 
@@ -44,7 +44,7 @@ def _key(obj: Object) -> Key:
 
 
 class _Copy:
-    """What is known of one kind."""
+    """The cache of one kind."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
@@ -133,7 +133,7 @@ class RemoteCluster(Cluster):
         self._tasks.clear()
 
     def known(self, plural: str) -> list[Object]:
-        """All objects of a kind that is followed."""
+        """The cached objects of a kind that is watched."""
         return list(self._copies[plural].table.objects.values())
 
     # -- Cluster ----------------------------------------------------------
@@ -215,7 +215,7 @@ class RemoteCluster(Cluster):
         return await self._send("PUT", at, new)
 
     async def read(self, path: str) -> Object:
-        """What is at a path.
+        """GET a path.
 
         Raises:
             ApiError: refused, not there, or the server cannot be reached.

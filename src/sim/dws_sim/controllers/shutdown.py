@@ -1,4 +1,4 @@
-# What asks the programs in user containers to end when their job has.
+# Asks the programs in user containers to exit when their job has ended.
 # SPDX-License-Identifier: LGPL-3.0-only
 """POST /shutdown."""
 
@@ -23,8 +23,8 @@ AGAIN_S = 2.0
 
 
 def trust(secret: Object) -> ssl.SSLContext | None:
-    """For clients of containers, if there is a certificate of theirs: a Secret may
-    have anything, as whoever made it never meant to use it."""
+    """TLS context for clients of containers; None without a valid certificate, as a
+    Secret may have been created as a mere placeholder."""
     try:
         certificate = base64.b64decode(secret["data"]["tls.crt"]).decode()
         return ssl.create_default_context(cadata=certificate) if certificate else None
@@ -33,9 +33,9 @@ def trust(secret: Object) -> ssl.SSLContext | None:
 
 
 async def ask_to_end(step: Step) -> bool:
-    """Ask on each port that the containers of a workflow have: all are this machine's.
-    What comes of it does not matter, as a program need not listen. Returns whether
-    there was somebody to ask: containers that only play have no certificate."""
+    """Send the request to each port of a workflow's containers, all on this host.
+    Errors are ignored, as a program need not listen. Returns whether a request was
+    sent: containers without processes have no certificate."""
     status = step.workflow["status"]
     ports = status.get("env", {}).get("NNF_CONTAINER_PORTS", "")
     if not ports:

@@ -1,5 +1,5 @@
-# One directive of one workflow in one state: what the code for a command is
-# given, and what it answers.
+# Arguments and results of the code for a directive command: a directive of a workflow
+# in a state.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Steps of the NNF workflow driver."""
 
@@ -17,8 +17,8 @@ from dws_sim.jsontree import Object
 
 @dataclass(frozen=True)
 class Wait:
-    """Not done yet: why, as the workflow's message says it, and when to look
-    again without an event."""
+    """Not done yet: the reason for the workflow's message, and when to reconcile again
+    without an event."""
 
     reason: str
     after_s: float | None = None
@@ -26,13 +26,13 @@ class Wait:
 
 @dataclass
 class Step:
-    """A directive at work.
+    """A directive in a state of its workflow.
 
     Attributes:
         workflow: a copy; changes to it are written after the step.
         mount_root: directory below which mount paths are made.
-        outdates: whether Servers, which is read now, comes from a cache that has it as
-            it was before it was filled in.
+        outdates: whether a read of Servers now returns a cached version from before it
+            was filled in.
     """
 
     cluster: Cluster
@@ -62,7 +62,7 @@ class Step:
         return f"{self.mount_root.rstrip('/')}/{uid}-{self.index}"
 
     def directives(self) -> list[Directive]:
-        """All directives of the workflow, in order."""
+        """The directives of the workflow, in order."""
         return [parse(t) for t in self.workflow["spec"]["dwDirectives"]]
 
     def at(self, index: int) -> Step:
@@ -76,7 +76,7 @@ class Step:
         )
 
     async def gone(self, plural: str, namespace: str, name: str) -> bool:
-        """Delete an object; True once it is no more."""
+        """Delete an object. Returns whether it is gone."""
         obj = await self.cluster.get(plural, namespace, name)
         if obj is None:
             return True
@@ -87,8 +87,8 @@ class Step:
 
 
 class Command(abc.ABC):
-    """What NNF does for one directive command. Steps may run any number of
-    times; None means done."""
+    """NNF's actions for a directive command. Steps may run any number of times; None
+    means done."""
 
     async def check(self, step: Step) -> None:  # noqa: B027
         """Whether a directive makes sense, in Proposal, before any is begun.

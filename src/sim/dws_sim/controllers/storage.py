@@ -1,5 +1,5 @@
-# Allocations: NnfStorage takes space on rabbits and gives it back, Servers
-# shows the workload manager how far that is.
+# Allocations: reconciles NnfStorage, which allocates and frees space on rabbits, and
+# Servers, which reports the progress to the workload manager.
 # SPDX-License-Identifier: LGPL-3.0-only
 """NnfStorage and Servers controllers."""
 
@@ -67,7 +67,7 @@ class Pool:
 
 
 def pools(storage: Object) -> list[list[Pool]]:
-    """What each allocation set takes."""
+    """The pools of each allocation set."""
     out = []
     for i, alloc in enumerate(storage["spec"]["allocationSets"]):
         size = alloc["capacity"]
@@ -95,8 +95,7 @@ def mgs_address(storage: Object) -> str:
 
 
 async def find_mgs(cluster: Cluster, storage: Object) -> str:
-    """The address of a file system's own management target. It is looked for by
-    that, once.
+    """Address of a file system's own management target, from its status if known.
 
     Raises:
         ResourceError: Fatal, another file system has one there.
@@ -130,8 +129,8 @@ async def recover(cluster: Cluster, ledger: Ledger) -> None:
 
 
 def bring_back(obj: Object, mounts: Mounts) -> None:
-    """Of an NnfStorage that is there again, from a backup: its data is lost if it had
-    been destroyed since."""
+    """Allocate for an NnfStorage that a restore has brought back. Storage that was
+    destroyed since the backup comes back empty."""
     if obj.get("status", {}).get("ready"):
         spec = obj["spec"]
         mounts.allocate(backing_name(obj), spec["userID"], spec["groupID"])
@@ -263,10 +262,10 @@ class StorageController(Controller):
         return out, faults[0] if faults else None
 
     async def _take(self, obj: Object, pool: Pool) -> int:
-        """Take the space of a pool; 0: the rabbit does not answer now.
+        """Allocate the space of a pool; 0: the rabbit does not answer now.
 
         Raises:
-            ResourceError: there is not so much.
+            ResourceError: the rabbit has less space.
         """
         rabbit, meta = pool.rabbit, obj["metadata"]
         storage = await self.cluster.get("storages", "default", rabbit)
@@ -353,7 +352,7 @@ class ServersController(Controller):
             if storage is None:
                 await drop_finalizer(self.cluster, self.plural, obj, SERVERS_FINALIZER)
                 return None
-            # What a job has is torn down with its workflow alone.
+            # Teardown of the workflow alone deletes the storage of a job.
             if owner_of(obj, "PersistentStorageInstance") is not None:
                 if not is_deleting(storage):
                     await self.cluster.delete("nnfstorages", namespace, name)

@@ -1,7 +1,7 @@
-# Faults that healthy workflows pass through now and then: the controllers of the
-# real thing look at copies of objects that are a moment old.
+# Transient faults of healthy workflows: the real controllers read cached objects,
+# which may be out of date for a moment.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Faults that are gone at the next look."""
+"""Faults that are gone at the next reconcile."""
 
 from __future__ import annotations
 

@@ -89,10 +89,10 @@ class SystemStorageController(Controller):
         return None
 
     async def _make(self, obj: Object) -> bool:
-        """Make what is missing; whether all is there.
+        """Create missing parts. Returns whether all parts exist.
 
         Raises:
-            ResourceError: it cannot be.
+            ResourceError: a part cannot be created.
         """
         meta, spec = obj["metadata"], obj["spec"]
         place = spec.get("systemConfiguration") or {}

@@ -1,5 +1,5 @@
-# DWS's driver for tests: a directive for each state says what becomes of it,
-# such as "#DW PreRun action=error message=no_luck severity=Major".
+# DWS's driver for tests: a directive for each state determines the outcome of the
+# state, such as "#DW PreRun action=error message=no_luck severity=Major".
 # SPDX-License-Identifier: LGPL-3.0-only
 """The test driver of workflows."""
 
@@ -40,7 +40,8 @@ class TesterController(Controller):
 
 
 def _act(entry: Object, text: str) -> Object:
-    """The entry after its directive. One that waits is left to others."""
+    """The driver entry after its directive's action. Without "complete" or "error" the
+    entry is Running, and somebody else has to complete it."""
     directive = parse(text)
     # a directive has no words with spaces in them
     message = (directive.get("message") or "").replace("_", " ")

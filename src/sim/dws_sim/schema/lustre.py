@@ -1,4 +1,4 @@
-# The shape of lus.cray.hpe.com's kind: file systems that are there for all jobs.
+# The schema of lus.cray.hpe.com's kind: file systems that exist for all jobs.
 # SPDX-License-Identifier: LGPL-3.0-only
 """LustreFileSystem, version v1beta1."""
 

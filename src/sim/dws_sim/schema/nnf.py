@@ -1,5 +1,5 @@
-# The shapes of the kinds of nnf.cray.hpe.com. Parts that nobody here reads
-# (command lines, pod templates) are kept as they are.
+# The schemas of the kinds of nnf.cray.hpe.com. Parts that dws-sim does not read
+# (command lines, pod templates) are stored unchecked.
 # SPDX-License-Identifier: LGPL-3.0-only
 """NNF schemas, version v1alpha11."""
 
@@ -28,7 +28,7 @@ def _block() -> dict[str, Any]:
 
 
 def _target(**more: Any) -> dict[str, Any]:
-    """One kind of Lustre target."""
+    """Schema of the settings for a kind of Lustre target."""
     return {
         "colocateComputes!": boolean(False),
         "commandlines": "any",
@@ -157,7 +157,7 @@ CONTAINER_PROFILE = {
 
 CONTAINER_DATA = {"data": "any"}
 
-# What the WLM never sees: allocations on rabbits, and who mounts them where.
+# Kinds that the WLM never reads: allocations on rabbits, and their mounts by node.
 NNF_STORAGE = {
     "spec": {
         "fileSystemType!": "raw|xfs|gfs2|lustre",
@@ -205,7 +205,7 @@ NNF_ACCESS = {
     "status": {"state": "mounted|unmounted", "ready!": "bool", "error": ERROR},
 }
 
-# What the controllers of rabbits report, and storage that no workflow asks for.
+# Kinds for the reports of rabbits' controllers, and for storage outside of workflows.
 NODE = {
     "spec": {"name": "str", "pod": "str", "state!": "Enable|Disable"},
     "status": {

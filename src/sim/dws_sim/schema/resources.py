@@ -17,13 +17,13 @@ LUSTRE_GROUP = "lus.cray.hpe.com"
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """One kind of object.
+    """A kind of object.
 
     Attributes:
         versions: served versions, the storage version first.
-        read_only: clients may look but not write.
+        read_only: clients may read but not write.
         status: whether there is a status subresource.
-        body: schema of what is not metadata; None: anything goes.
+        body: schema of all but metadata; None: not checked.
         short: names that kubectl takes for the plural.
         categories: names that kubectl takes for many kinds.
     """

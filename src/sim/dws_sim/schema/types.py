@@ -34,7 +34,7 @@ def _type_of(value: Any) -> str:
 
 @dataclass
 class Schema:
-    """One node of a schema."""
+    """A node of a schema."""
 
     type: str  # string, integer, boolean, object, array, int-or-string, any
     default: Any = _MISSING
@@ -75,10 +75,9 @@ class Schema:
         """A copy without unknown fields and with defaults filled in.
 
         Args:
-            old: what is stored in this place; parts that are still the same
-                object are taken over unseen.
-            doubts: gets an entry where faults() may find something. While it
-                is empty there is no need to look, which is twice as fast.
+            old: the stored value; identical parts are copied without a check.
+            doubts: gets an entry where faults() may find something. While it is empty,
+                callers skip faults(), which is twice as fast.
         """
         if value is old:
             return value
