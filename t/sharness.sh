@@ -53,8 +53,8 @@ awk () {
     LD_PRELOAD= command awk "$@"
 }
 
-# dws_prepare: what instances of DWS_NODES made-up nodes with 4 cores each need
-# in DWS_TMP, and in the environment. They are node[0-N-1], or DWS_HOSTS.
+# dws_prepare: write the configuration of instances of DWS_NODES simulated nodes with 4
+# cores each to DWS_TMP, and set the environment. Nodes: node[0-N-1], or DWS_HOSTS.
 dws_prepare () {
     dws_last=$(($DWS_NODES - 1))
     : "${DWS_HOSTS:=node[0-$dws_last]}"

@@ -72,7 +72,7 @@ print(flux.job.submit(flux.Flux(), open(\"dw.json\").read()).f58)") &&
 	prolog_timeout 10m &&
 	FLUX_JOB_ID=$jobid $PROLOG &&
 	rm bin/flux && hash -r &&
-	# What is left of a limit is a little less than it.
+	# The rest of a limit is slightly shorter than the limit.
 	sed "s/.* -t \([^ ]*\) .*/\1/; s/^2[0-9][0-9][0-9]ms/3000ms/" waits >parts &&
 	test_cmp - parts <<-EOF
 	10000ms

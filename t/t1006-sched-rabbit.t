@@ -393,7 +393,7 @@ test_expect_success 'it reads a mapping again when somebody begins to tell it of
 	rpc sched-rabbit.notify &&
 	test "$(free_gib)" = "[100,100]"
 '
-# Of two nodes one is given back when its script is done, the other later.
+# One of two nodes is freed when its housekeeping is done, the other later.
 test_expect_success FLUX_CORE 'a job in housekeeping that has given a node back has no GiB' '
 	cat >"$DWS_TMP/housekeeping" <<-\EOT &&
 	#!/bin/sh

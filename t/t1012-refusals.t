@@ -1,5 +1,5 @@
 #!/bin/bash
-# What is wrong with a directive reaches the user, as early as it can be known.
+# Errors in directives reach the user as early as possible.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Refused directives'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What admins, users and DWS itself may do to jobs in every phase.
+# Actions of admins, users and DWS itself on jobs in every phase.
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # FAULT deleted: somebody deletes the workflow

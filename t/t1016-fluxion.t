@@ -33,7 +33,7 @@ marked () {
 
 dws_has_fluxion && test_set_prereq FLUXION
 
-# What can be had of 113 GiB is 100.
+# Of 113 GiB, 100 are available.
 test_expect_success FLUXION 'rabbits of four parts of 25 GiB, in Fluxion' '
 	dws_start_sim --capacity 113GiB &&
 	flux kvs get resource.R >R &&
@@ -62,8 +62,8 @@ held () {
 		| add <= $2 * 1073741824" servers.out
 }
 # 60 GiB and the other targets over 3 nodes are less than 25 for each, so each gets one
-# ssd: 50 GiB are set aside on the rabbit with two of the nodes, 25 on the other. One
-# target on each rabbit would be of 30 GiB, for which both have room.
+# ssd: 50 GiB are reserved on the rabbit with two of the nodes, 25 on the other. Each
+# rabbit has room for a single target of 30 GiB.
 test_expect_success FLUXION 'the job runs with its storage in its ssds' '
 	dws_ctl hold PreRun &&
 	jobid=$(flux submit -N3 --requires=rank:0-2 \

@@ -39,8 +39,8 @@ kill_instance () {
 	flux kvs sync
 	kill -9 $(flux getattr broker.pid)
 }
-# What each of them starts with. The plugin is configured; flux-core has the
-# modules from etc/modprobe.
+# Initial setup of each instance. The plugin is configured; flux-core loads the
+# modules by etc/modprobe.
 begin () {
 	if test "$DWS_ENGINE" = solo; then
 		dws_use_sched_rabbit &&

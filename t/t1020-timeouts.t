@@ -1,6 +1,6 @@
 #!/bin/bash
-# What does not get ready in time: jobs fail, or go on without the nodes that
-# are to blame, and those are kept from other jobs.
+# States that are not ready in time: jobs fail, or go on without the nodes at fault,
+# which are drained.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Timeouts of states, failure tolerance, epilog timeout'

@@ -22,7 +22,7 @@ stuck () {
 	next=$(flux submit -N4 --exclusive true) &&
 	dws_wait_event $next priority
 }
-# What the timer of the plugin does, at a time of our own.
+# Raise the exception of the plugin's timer at a time of the test's choice.
 give_up () {
 	flux job raise --type=dws-epilog-timeout --severity=0 $jobid
 }
@@ -183,8 +183,8 @@ test_expect_success 'the mounts that were left are gone when they can be' '
 by_guest () {
 	FLUX_HANDLE_USERID=$(id -u nobody) FLUX_HANDLE_ROLEMASK=0x2 "$@"
 }
-# guest_held: a job of theirs, in its epilog. It need not have run: some engines
-# cannot start tasks of other users.
+# guest_held: hold a guest's job in its epilog. The job may have failed before, as some
+# engines cannot start tasks of other users.
 guest_held () {
 	dws_ctl hold Teardown &&
 	flux submit --dry-run -N4 -S dw="$DWS_DIRECTIVE" true >guest.json &&
@@ -192,7 +192,7 @@ guest_held () {
 		$(id -u nobody) <guest.json) &&
 	dws_wait_event $jobid epilog-start
 }
-# What comes of it is in the eventlog before what comes of the note after it.
+# The mark makes sure that all effects of the exception are in the eventlog.
 guest_gives_up () {
 	by_guest flux job raise --type=dws-epilog-timeout --severity=0 $jobid &&
 	flux job raise --type=mark --severity=7 $jobid &&

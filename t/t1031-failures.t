@@ -1,6 +1,6 @@
 #!/bin/bash
-# What users can get wrong, and what can go wrong for them: each directive and
-# each failure once, with the words that the user reads.
+# Mistakes of users, and failures of their jobs: each directive and each failure once,
+# with the text that the user reads.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Failures, as users are told of them'
@@ -91,7 +91,7 @@ test_expect_success 'a stage-out is ended by one flux cancel' '
 	dws_ctl latency copy 0 &&
 	dws_clean
 '
-# That of xfs is no more than a message, that of Lustre a TransientCondition.
+# xfs shows such a fault as a message, Lustre as a TransientCondition.
 test_expect_success 'faults that healthy workflows pass through raise nothing' '
 	dws_ctl stumble 1 &&
 	for type in xfs lustre; do

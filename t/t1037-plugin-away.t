@@ -1,7 +1,7 @@
 #!/bin/bash
-# Jobs that end while dws-jobtap.so is not loaded: Flux lets go of their nodes,
-# where file systems are still mounted. What is left to do is done when the
-# plugin is back.
+# Jobs that end while dws-jobtap.so is not loaded: Flux frees their nodes, where
+# file systems are still mounted. The cleanup follows when the plugin is loaded
+# again.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Jobs that end while the jobtap plugin is away'

@@ -15,7 +15,7 @@ slow () {
 	rm -f "$SLOW_NAMES.reached" &&
 	>"$SLOW_NAMES"
 }
-# It has been asked, and somebody waits.
+# Wait until the module waits for the name service.
 asked () {
 	dws_until test -e "$SLOW_NAMES.reached"
 }

@@ -79,7 +79,7 @@ without_module () {
 	flux module remove dws && label $1 $id && flux module load "$DWS_MODULES/dws.so" &&
 	dws_wait_status ".agent.synced and .synced"
 }
-# It ends while the module is away.
+# Cancel the job while the module is not loaded.
 cancelled_without_module () {
 	flux module remove dws && label $1 $id && flux cancel $jobid &&
 	dws_wait_event $jobid epilog-start && flux module load "$DWS_MODULES/dws.so"

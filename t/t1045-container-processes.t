@@ -49,7 +49,7 @@ kept () {
 	flux run -N1 -S dw="#DW persistentdw name=kept" \
 		sh -c "cd \"\$DW_PERSISTENT_kept\" && $1"
 }
-# What has ended may not have been reaped: then there is no command line.
+# A zombie process counts as gone: its command line is empty.
 is_gone () {
 	test -z "$(tr -d "\0" </proc/$1/cmdline)"
 }

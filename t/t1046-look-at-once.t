@@ -15,7 +15,7 @@ looked_for () {
 	jq -e ".data | length == 2" computes.json
 }
 
-# It looks after longer than this test may take.
+# The simulator polls its devices less often than once in this test.
 test_expect_success 'load everything' '
 	dws_setup &&
 	dws_ctl device-poll 86400

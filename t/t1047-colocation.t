@@ -1,6 +1,6 @@
 #!/bin/bash
-# What a storage profile wants to have a rabbit for itself, as the management target of
-# Lustre does, shares it with none of its kind: jobs have it one after the other.
+# Storage with an exclusive colocation key, as Lustre's management target has by its
+# storage profile, shares no rabbit with its kind: jobs use the rabbit in turn.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Exclusive colocation between jobs'

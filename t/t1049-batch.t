@@ -19,7 +19,7 @@ cat >batch.sh <<-\EOF
 	flux module list
 	flux run -N2 -n2 sh -c 'test -d "$DW_JOB_scratch" && test -d "$DW_JOB_shared"'
 	flux submit -n1 --cc=1-8 --wait sh -c 'test -d "$DW_JOB_scratch"'
-	# Nobody here would make its storage: it is refused, or has that of this job.
+	# The inner instance cannot create storage: its jobs are rejected, or use this job's.
 	inner="#DW jobdw type=xfs capacity=1GiB name=inner"
 	if flux run -N1 -S dw="$inner" true 2>err.$$; then exit 1; fi
 	grep "storage that this instance does not have" err.$$

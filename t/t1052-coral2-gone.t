@@ -39,7 +39,7 @@ test_expect_success 'its plugin is gone: there is no epilog' '
 	test_must_fail grep dws-epilog eventlog &&
 	dws_mounted 2
 '
-# What another instance on the cluster has: no job of ours has this id.
+# A workflow of another instance on the cluster: no job here has this id.
 test_expect_success 'somebody else has workflows, too' '
 	dws_k8s create workflows "{
 		\"metadata\": {\"name\": \"fluxjob-5\"},

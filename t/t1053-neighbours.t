@@ -51,7 +51,7 @@ test_expect_success 'the release before runs' '
 	use old module && use old plugin && use old agent &&
 	passable
 '
-# There and back twice: each mixture of three parts comes once.
+# Upgrade and downgrade twice, so that each mixture of three parts occurs once.
 journey new agent module plugin
 test_expect_success 'each part has said which it is' '
 	flux rabbit selftest --types=none >selftest.out &&

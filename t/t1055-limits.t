@@ -1,6 +1,6 @@
 #!/bin/bash
-# What [rabbit.limits] says who may have of rabbit storage: more is refused at once, or
-# waits until others have given some back.
+# [rabbit.limits] bounds rabbit storage: a job beyond a limit is rejected at once, or
+# waits until other jobs have freed storage.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Limits of rabbit storage'

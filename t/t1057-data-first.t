@@ -251,9 +251,9 @@ test_expect_success 'rabbits are chosen only when it is known what others were g
 	flux kvs put $R="$(cat R)" &&
 	done_well $two && done_well $one && dws_clean
 '
-# Where a scheduler has not heard in time that storage is taken, it gives it once more.
-# What is in the way of idle nodes is kept for a thirtieth of the time: for 12 s here, of
-# 6 minutes, for which no test waits.
+# A scheduler that learns too late of taken storage allocates it again. Data that blocks
+# idle nodes is kept for a thirtieth of data_first_timeout: 12 s of 6 minutes here, for
+# which no test waits.
 test_expect_success 'two that have come to the same storage: the one with nodes gets it' '
 	set_key data_first_timeout "\"6m\"" &&
 	plain 8 && all=$jobid &&

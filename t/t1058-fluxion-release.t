@@ -10,8 +10,9 @@ test_under_flux 4
 
 dws_has_fluxion && test_set_prereq FLUXION
 
-# All nodes hang on one rabbit, which has four ssds of 25 GiB. No job has a constraint,
-# with which Fluxion refuses some that have to wait (doc/dev/upstream/fluxion-busy.rst).
+# Every node is next to the only rabbit, which has four ssds of 25 GiB. No job has a
+# constraint: Fluxion rejects some jobs with one that should wait
+# (doc/dev/upstream/fluxion-busy.rst).
 DWS_DIRECTIVE='#DW jobdw type=xfs capacity=60GiB name=scratch'
 
 # submit [OPTION...]: a job of one node

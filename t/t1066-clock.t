@@ -1,6 +1,6 @@
 #!/bin/bash
 # The wall clock of everything is set an hour forward, or back, with a job in every
-# phase. All limits are half an hour.
+# phase. Each limit is half an hour.
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # FAULT clock-forward: the clock is set an hour forward

@@ -10,7 +10,7 @@ test_under_flux 4
 DWS_DIRECTIVE='#DW jobdw type=gfs2 capacity=1GiB name=scratch
 #DW copy_out source=$DW_JOB_scratch/out destination=/lus/global/out profile=default'
 
-# purge JOBID: what Flux does to its directory. Some engines keep all jobs.
+# purge JOBID: delete its directory as Flux does. Some engines never purge jobs.
 purge () {
 	dir=$(flux job id --to=kvs $1) &&
 	if test "$DWS_ENGINE" = flux-core; then

@@ -7,8 +7,8 @@ test_description='The next job is not placed on a rabbit that is still taken'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
-# All nodes hang on one rabbit of 100 GiB, which has no room for two of these. No job has
-# a constraint, with which Fluxion refuses some that have to wait
+# Every node is next to the only rabbit, whose 100 GiB have no room for two of these. No
+# job has a constraint: Fluxion rejects some jobs with one that should wait
 # (doc/dev/upstream/fluxion-busy.rst).
 DWS_DIRECTIVE='#DW jobdw type=xfs capacity=60GiB name=scratch'
 
@@ -76,7 +76,7 @@ test_expect_success 'so it does after the epilog timeout' '
 	flux jobtap load -r dws-jobtap.so "$DWS_PLUGINS/dws-jobtap.so" &&
 	mend
 '
-# Nobody can disable it: all nodes of the job stay drained.
+# Without the right to disable the rabbit, all nodes of the job stay drained.
 test_expect_success 'a rabbit that cannot be disabled is not given away either' '
 	dws_ctl deny storages:patch &&
 	stuck &&

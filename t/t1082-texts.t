@@ -1,8 +1,7 @@
 #!/bin/bash
-# What the texts of flux-dws tell whom, and what is in them: nobody is told of the
-# storage of another user but the owner of the instance; text from outside neither
-# begins a line of its own nor does anything to a terminal; and who has raised an
-# exception is said.
+# Contents of flux-dws' texts, by reader: only the instance owner reads of the storage
+# of other users; text from outside neither begins a line of its own nor controls a
+# terminal; and the texts name the user who has raised an exception.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Whose texts, told to whom'
@@ -109,8 +108,8 @@ test_expect_success 'no file system is described beside an error of another' '
 	untold theirs lustre &&
 	dws_ctl fail Setup --clear
 '
-# One message with all that can do harm in it: lines of its own, what a terminal obeys,
-# what turns a text around, and what cannot be seen.
+# A message with all harmful characters: line breaks, control sequences of terminals,
+# reversal of direction, and invisible characters.
 FORGED="2026-01-01T00:00:00.000000Z broker.err[0]: forged"
 BAD=$(printf "failed\n$FORGED\r\033[2Jgone\xe2\x80\xaeback\xe2\x80\x8bhidden")
 GOOD=$(printf "failed $FORGED \xef\xbf\xbd[2Jgone\xef\xbf\xbdback\xef\xbf\xbdhidden")

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What words of directives, and paths above all, can have in them: NNF hands these to a
-# shell of root. The same is refused by the command, and past it by the plugin.
+# Characters permitted in words of directives, above all in paths, which NNF passes to a
+# shell of root. The command rejects others, and so does the plugin.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Characters of words and paths in directives'

@@ -204,7 +204,7 @@ test_expect_success 'a list older than a result takes no workflow away' '
 	test "$(wc -l <created)" = 1 &&
 	grep "\"desiredState\": \"Teardown\"" agent.log
 '
-# What the answer to a patch shows is not told again, whatever the patch is for.
+# The agent does not report a change again that the response to a patch contains.
 test_expect_success 'what is shown in the answer to any patch is learned' '
 	configure "mapping = \"$PWD/mapping.json\"" "setup_timeout = 0.2" &&
 	flux config reload &&

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What dws.so makes of breakdowns: daemons, nodes next to storage that is there
-# already, and layouts that heed what other jobs hold.
+# dws.so turns breakdowns into resources and Servers: daemons, nodes next to existing
+# storage, and layouts that respect the storage of other jobs.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='From breakdowns to resources and Servers'

@@ -311,8 +311,8 @@ test_expect_success 'where Flux has no rabbits it says so' '
 	grep "rabbits: 1 to 2 (which there are is not known)" out &&
 	flux module load "$DWS_MODULES/dws.so"
 '
-# That of a batch job, for one. Only if all that is asked for is there, by its name,
-# the job has it.
+# An instance of a batch job, for example. A job there may only use storage that the
+# batch job has, by its name.
 test_expect_success 'where nobody acts on directives a job is refused' '
 	dws_clean && flux jobtap remove dws-jobtap.so &&
 	refuses "storage that this instance does not have" flux submit -N1 ./one.sh &&

@@ -64,7 +64,7 @@ treeobj () {
 	jq -r .val.type treeobj.out
 }
 
-# One is only of jobs whose stage-out has failed: t3013 is about these.
+# rabbit_stage_out exists only for jobs whose stage-out has failed: t3013 tests it.
 test_expect_success 'load everything' '
 	keys records | grep -v "^rabbit_stage_out " >records && keys flux >flux && keys instance >instance &&
 	cut -d" " -f1 flux | sort >flux.keys &&

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What a guest can make the services keep (doc/protocol.md): each request that one of
-# them answers is sent as too large, too deep, too often, and as a stream that nobody
-# ends, while the agent says nothing.
+# Bounds on memory that a guest can make the services allocate (doc/protocol.md): each
+# request is sent too large, too deep, too often, and as a stream that is never ended,
+# while the agent is silent.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Bombs of guests'

@@ -13,7 +13,7 @@ test_under_flux 4
 DWS_DIRECTIVE='#DW jobdw type=gfs2 capacity=1GiB name=scratch
 #DW copy_out source=$DW_JOB_scratch/out destination=/lus/global/out profile=default'
 
-# What a site's command may do, as the file "mode" says.
+# Create a site's command that acts as the file "mode" says.
 make_command () {
 	cat >notice <<-\EOF &&
 	#!/bin/sh

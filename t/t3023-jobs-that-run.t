@@ -1,5 +1,5 @@
 #!/bin/bash
-# What flux rabbit tells of jobs that run: their paths, and the keys of its top.
+# flux rabbit on running jobs: their paths, and the keys of its top.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='flux rabbit jobs -o paths, and the keys of flux rabbit top'

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What programs of sites import of flux_k8s: three of them, which t/nnf/t16-library.t
-# runs with the controllers of NNF.
+# Programs of sites that import flux_k8s: three of them, which t/nnf/t16-library.t runs
+# with the controllers of NNF.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='The Python library for sites'

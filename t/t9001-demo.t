@@ -1,5 +1,5 @@
 #!/bin/bash
-# What scripts/demo shows: the first that anybody sees of flux-dws.
+# scripts/demo works, as the first contact of most users with flux-dws.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='The demo'

@@ -13,8 +13,8 @@
 #include "libdws/directive/directive.h"
 #include "libdws/util/unseen.h"
 
-/* All jobs wait while the job manager reads the directives of one. This is many
- * times what the longest text takes, as the sanitizers take their time too.
+/* Longest time (s) for one text, since the job manager serves no other job while
+ * it parses directives. Many times the worst case, as sanitizers are slow.
  */
 #define TIME_LIMIT 0.25
 
@@ -40,7 +40,7 @@ static double seconds (void)
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* What is accepted must come out the same when it is parsed again.
+/* Abort unless accepted directives survive encoding and a second parse.
  */
 static void check_stable (const struct dws_directives *dirs)
 {

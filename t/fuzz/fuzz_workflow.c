@@ -77,7 +77,7 @@ static void decide (const struct dws_job *job, const struct dws_workflow *wf)
     }
 }
 
-/* What an agent sends.
+/* Read the input as reports of an agent.
  */
 static void read_reports (json_t *in)
 {

@@ -13,7 +13,7 @@ fi
 # Where ours is; and the environment of the instance, if it is in a prefix of its own.
 SITE_PREFIX=$FLUX_PREFIX
 SITE_ENVIRONMENT=
-# Those that the documentation names, for Debian 12.
+# Packages that the documentation names for Debian 12.
 SITE_BUILD_PACKAGES="gcc pkg-config libjansson-dev python3-dev python3-docutils meson"
 SITE_PACKAGES="python3-cffi python3-kubernetes python3-prometheus-client python3-pycurl"
 export FLUX FLUX_PREFIX DWS_SRCDIR
@@ -45,8 +45,9 @@ site_packages () {
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# site_flux_core_package: dpkg learns of the flux-core of the site, which is in no package,
-# and that its folders are not ours. Of its files it learns of flux-core.pc.
+# site_flux_core_package: register the site's flux-core, which is in no package, with
+# dpkg, so that its folders belong to another package. The package has one file,
+# flux-core.pc.
 site_flux_core_package () {
     mkdir -p flux-core/DEBIAN &&
     (cd / && find ".$FLUX_PREFIX" -type d) | (cd flux-core && xargs mkdir -p) &&
@@ -73,9 +74,9 @@ site_next_version () {
     test "$("$1/packaging/version")" = "$NEXT_VERSION"
 }
 
-# site_usr LIBDIR: a flux-core in /usr with its parts in LIBDIR, to build for. There is
-# none here: its flux-core.pc is that of the one there is, with other places. What is
-# linked with is still found.
+# site_usr LIBDIR: pretend a flux-core in /usr with its parts in LIBDIR, to build for:
+# with the flux-core.pc of the installed one and other folders. The linker still finds
+# the installed libraries.
 site_usr () {
     mkdir pc &&
     for site_lib in core idset hostlist; do
@@ -185,8 +186,8 @@ site_stop_flux () {
     test $? = 42 # broker.exit-norestart of the unit
 }
 
-# site_jobs_begin: three jobs with storage, each on the whole node. One runs until
-# site_jobs_end, two wait for it; site_jobs_list says so.
+# site_jobs_begin: submit three jobs with storage, each on the whole node. The first runs
+# until site_jobs_end, the others wait for it; site_jobs_list checks that.
 site_jobs_begin () {
     touch /var/tmp/hold &&
     for site_job in running queued waiting; do

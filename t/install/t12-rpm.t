@@ -8,12 +8,12 @@ test_description='the RPM'
 . "$(dirname "$0")/site.sh"
 
 ASIDE=$FLUX_PREFIX/libexec/flux-dws/flux-coral2
-# What flux-coral2 has for rabbits and we have, too; and what only it has.
+# Files of flux-coral2 for rabbits that flux-dws has, too; and files of flux-coral2 alone.
 SHARED="etc/flux/rc1.d/01-rabbit-rc lib/flux/job-manager/plugins/dws-jobtap.so
 lib/flux/python3.11/flux_k8s/__init__.py lib/flux/python3.11/flux_k8s/workflow.py
 lib/systemd/system/flux-coral2-dws.service share/man/man1/flux-getrabbit.1.gz"
 THEIRS="bin/coral2_dws.py etc/flux/cli/plugins/chassis.py"
-# What is not for rabbits
+# Files of flux-coral2 that are not for rabbits
 OTHERS="etc/flux/rc1.d/01-coral2-rc lib/flux/shell/plugins/cray_pals.so"
 
 # rpm_ARGS: as an admin, in the database of this root

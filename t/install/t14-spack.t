@@ -13,7 +13,7 @@ if ! SPACK=$(find_spack); then
 	skip_all="no Spack; DWS_SPACK names the folder of one"
 	test_done
 fi
-# Of what lies here are the paths of what is built; they cannot have blanks.
+# Built files get paths below this folder, which cannot have blanks.
 TREE=/opt/site
 spack () {
 	"$SPACK/bin/spack" -C $TREE/config "$@"
@@ -59,8 +59,8 @@ test_expect_success 'Spack is told what is there' '
 	} >$TREE/config/packages.yaml &&
 	quietly spack compiler find --scope site
 '
-# That of Spack 0.22 fails for a flux-core that Spack has not built; it does nothing then
-# in that of Spack 1.
+# Spack 0.22's own recipe fails for a flux-core that Spack has not built; in Spack 1 this
+# override changes nothing.
 test_expect_success 'it has a recipe for a flux-core that it has not built' '
 	mkdir -p $TREE/site/packages/flux-core &&
 	printf "%s\n" "repo:" "  namespace: site" >$TREE/site/repo.yaml &&
@@ -88,7 +88,7 @@ test_expect_success 'it is installed' '
 	quietly spack install flux-dws &&
 	SITE_PREFIX=$(spack location --install-dir flux-dws) &&
 	ls -d $TREE/opt/*/*/*/ | sed "s,.*/\([a-z-]*\)-[^/]*/$,\1," >built &&
-	# Of the compiler, and copied only.
+	# gcc-runtime is copied from the compiler, not built.
 	grep -v gcc-runtime built >actual &&
 	echo flux-dws-main >expected &&
 	test_cmp expected actual &&

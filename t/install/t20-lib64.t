@@ -74,7 +74,7 @@ test_expect_success 'an RPM is built for it' '
 	mkdir unpacked &&
 	(cd unpacked && rpm2cpio "../$rpm" | cpio -id) 2>cpio.log
 '
-# What flux-coral2 has, too, is in the package in a place of its own.
+# Files that flux-coral2 has, too, lie in a folder of their own in the package.
 test_expect_success 'its files are where those of the staged installation are' '
 	rpm -qp --list "$rpm" | grep -vE "^/usr/(share|lib64/flux/python3.11)/" >list &&
 	while read -r file; do

@@ -1,5 +1,5 @@
-# A Kubernetes cluster of this machine's own: etcd, kube-apiserver, Kubernetes'
-# garbage collector, and DWS and NNF. All on the loopback, all gone at the end.
+# A private Kubernetes cluster on the loopback interface: etcd, kube-apiserver,
+# Kubernetes' garbage collector, and DWS and NNF. SIGTERM ends and removes all of them.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Run a real API server for the tests until SIGTERM."""
 
@@ -48,7 +48,7 @@ def free_port() -> int:
 
 
 def wait_until(what: str, check: Any) -> None:
-    """Poll a server that has no other way to say that it is there."""
+    """Poll a server until it serves, as it sends no notification."""
     end = time.monotonic() + START_LIMIT_S
     while not check():
         if time.monotonic() > end:
@@ -159,10 +159,10 @@ class Cluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={certificate}",
             f"--service-account-signing-key-file={key}",
-            # nobody makes service accounts here
+            # no controller creates service accounts here
             "--disable-admission-plugins=ServiceAccount",
             "--profiling=false",
-            # needs an etcd that tells of its progress, which Debian's cannot
+            # needs progress notifications of etcd, which Debian's version lacks
             "--feature-gates=WatchList=false",
         )
         wait_until("kube-apiserver", lambda: self._healthy(f"{self.url}/readyz"))
@@ -286,7 +286,8 @@ class Cluster:
                 raise ClusterError("the controllers did not start")
 
     def start_collector(self) -> None:
-        """After all kinds are there: it looks for new ones now and then."""
+        """Start the garbage collector after all kinds exist, as it discovers new ones
+        only at intervals."""
         self.processes.start(
             "collector",
             *(self.bin / "collector", "--kubeconfig", self.admin_kubeconfig),

@@ -1,5 +1,5 @@
 # Changes the workload manager's role on a running cluster, and waits until the
-# API server goes by it.
+# API server enforces it.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Usage: role.py KUBECONFIG [--needed] [RESOURCE:VERB...]
 
@@ -64,7 +64,7 @@ def take(kubeconfig: pathlib.Path, *words: str) -> None:
 
 
 def unneeded() -> list[str]:
-    """What the role has and `flux rabbit selftest` does not ask for."""
+    """Rights of the role that `flux rabbit selftest` does not check."""
     return [
         f"{resource}:{verb}"
         for (_, resource, _), verbs in wlm_role().rules.items()

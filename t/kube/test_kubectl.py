@@ -1,5 +1,5 @@
-# What kubectl prints: the same from dws-sim and from kube-apiserver with the same
-# objects, but for times, versions and what else no two servers have in common.
+# kubectl must print the same from dws-sim and from kube-apiserver with the same
+# objects, but for times, versions and other values that differ between any two servers.
 # SPDX-License-Identifier: LGPL-3.0-only
 """kubectl on dws-sim and on a real API server, command by command."""
 
@@ -61,7 +61,7 @@ metadata: {name: kubectl-node}
 """
 WRONG = COMPUTES.replace("kubectl-c", "kubectl-d") + "bogus: 1\n"
 TWO = COMPUTES.replace("node0", "node1")
-# What a command is given on its standard input, or "", and its words.
+# Each command's standard input, or "", and its words.
 COMMANDS: list[tuple[str, str]] = [
     ("", "get namespace default rabbit0 -o name"),
     ("", "get ns default"),
@@ -156,7 +156,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("", "delete workflow kubectl-w"),
     ("", "get workflows --chunk-size=1"),
 ]
-# What no two servers have in common.
+# Patterns of values that differ between any two servers, and their replacements.
 _PARTS = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?", "TIME"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
@@ -181,7 +181,7 @@ class Cluster:
         self._cache = directory / f"{kubeconfig.parent.name}.cache"
 
     def run(self, stdin: str, words: str) -> str:
-        """What a command prints, and its exit status."""
+        """Run kubectl. Returns its output and exit status."""
         result = subprocess.run(
             [KUBECTL, "--cache-dir", str(self._cache), *words.split(" ")],
             input=stdin,
@@ -212,7 +212,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Cluster]
 
 
 def lines(text: str) -> list[str]:
-    """Lines to compare: those of lists of rights come in any order."""
+    """Lines to compare. Lists of rights come in any order, and are sorted."""
     return (
         sorted(text.splitlines()) if "Non-Resource URLs" in text else text.splitlines()
     )

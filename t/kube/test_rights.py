@@ -1,5 +1,5 @@
-# Each verb of the workload manager's role is taken away in turn: the agent's
-# own requests say which one is missing.
+# Revokes each verb of the workload manager's role in turn: the errors of the agent's
+# own requests name the missing one.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The rights of the agent on a real API server."""
 

@@ -1,6 +1,5 @@
 #!/bin/bash
-# What users do with storage: each directive as a guest, whose mounts are his, and nobody
-# else's.
+# Each directive works for a guest, who alone has access to his mounts.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='directives of users'

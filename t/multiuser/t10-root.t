@@ -54,7 +54,7 @@ test_expect_success 'a user cannot have the IMP run them' '
 			{ cat err && return 1; }
 	done
 '
-# What leaves a note of whoever runs it.
+# Traps that record each user who runs them.
 test_expect_success 'a user lays out what root might run' '
 	mkdir $TRAPS/bin &&
 	cat >$TRAPS/note <<-EOF &&

@@ -220,8 +220,8 @@ test_expect_success 'jobs run on all of these nodes again' '
 	well $jobid &&
 	others
 '
-# It does not know the other brokers when it is back: they end, and their units start them.
-# Jobs that run end, too: in flux-core job shells survive their broker with systemd only.
+# A restarted leader does not know the other brokers: these exit, and their units restart
+# them. Running jobs end, too: flux-core's job shells survive a broker with systemd only.
 test_expect_success 'the broker of rank 0 is killed, and goes on from its state directory' '
 	begin &&
 	as flux flux kvs put --sync t40=saved &&

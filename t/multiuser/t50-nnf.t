@@ -1,7 +1,7 @@
 #!/bin/bash
-# Users' jobs with the controllers of DWS and NNF: what NNF makes is their users', the rules
-# of persistent file systems, and faults under their jobs. Nothing is mounted there (see
-# t/nnf/README.md), so owners are those that NNF is told. t/multiuser/run --nnf
+# Users' jobs with the controllers of DWS and NNF: owners of NNF's objects, the rules of
+# persistent file systems, and faults of jobs. As no file system is mounted (see
+# t/nnf/README.md), owners are those in NNF's requests. t/multiuser/run --nnf
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='users with the controllers of NNF'

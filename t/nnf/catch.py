@@ -1,5 +1,5 @@
-# Does something to a job in every phase, in a cluster where nothing can be held:
-# whoever is to be caught in a state is dealt with as soon as it is seen in it.
+# Injects a fault into a job in every phase, in a cluster where no state can be held:
+# acts on each job as soon as its workflow is seen in the state.
 # SPDX-License-Identifier: LGPL-3.0-only
 """catch.py DIR ACTION [PHASE...]; DIR is the folder of a rig that runs.
 
@@ -42,8 +42,8 @@ DIRECTIVES = """\
 #DW copy_in source=$DW_JOB_fast/a destination=$DW_JOB_fast/b
 #DW copy_out source=$DW_JOB_fast/b destination=$DW_JOB_fast/c"""
 LONG_S = 300
-# In which a part is wanted that is killed by spread: after so many seconds fewer of
-# them will do, as nothing keeps them together.
+# States in which jobs should be when "spread" kills a part. The longer the wait, the
+# fewer states suffice, as nothing holds jobs in their states.
 STATES = {"Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"}
 ENOUGH = [(6, 60.0), (5, 120.0), (4, 240.0)]
 # flux-coral2, which is the one to be stopped, moves them on together every 2 s.
@@ -111,7 +111,7 @@ class Crowd:
         return found
 
     def enough(self, waited: float) -> int:
-        """How many states have to be there after so many seconds."""
+        """Number of states that suffice after this many seconds."""
         stopped = self._what.endswith(".pid")
         for count, limit in ENOUGH_STOPPED if stopped else ENOUGH:
             if waited < limit:
@@ -151,7 +151,7 @@ class Crowd:
         flux.job.cancel(self._handle, blocker)
 
     def running(self) -> None:
-        """For a thread: the job runs, and is let go after the deed."""
+        """Thread: act on the running job, and let it end after that."""
         handle = flux.Flux()
         flux.job.event_wait(handle, self.jobs["running"], "start")
         self.act(handle, "running", "PreRun")
@@ -159,8 +159,8 @@ class Crowd:
             os.close(os.open(crowd.FIFO, os.O_WRONLY))
 
     def others(self, phases: list[str]) -> None:
-        """Those that a state tells of. Only what comes after the list counts,
-        so no state of theirs is missed."""
+        """Catch the phases that show in a workflow's state. The watch continues from
+        the list, so no state is missed."""
         since = self._user.list("workflows").expect(200)["metadata"]["resourceVersion"]
         for phase in phases:
             self.submit(phase)

@@ -1,9 +1,9 @@
-# What t/nnf/*.t have in common: an instance with the nodes of a rig, that is, of
-# the controllers of DWS and NNF, which t/nnf/run has started. Sourced after
+# Support for t/nnf/*.t: an instance with the nodes of a rig, that is, of the
+# controllers of DWS and NNF, which t/nnf/run has started. Sourced after
 # sharness.sh.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# Nothing can be held here, and controllers share the machine with the jobs.
+# A longer limit, as no state can be held, and controllers share this host with jobs.
 DWS_LIMIT=240
 
 # As rigs name them: two compute nodes to a rabbit. With more than two rabbits
@@ -12,10 +12,10 @@ NNF_NODES=$((2 * ${DWS_NNF_RABBITS:-2}))
 NNF_RABBITS=$(seq -s ' ' -f 'rabbit-node-%g' ${DWS_NNF_RABBITS:-2})
 export DWS_HOSTS=$(printf 'compute-[01-%02d]' $NNF_NODES)
 
-# What the mocked drives of a rabbit hold, in bytes.
+# Capacity of a rabbit's mocked drives, in bytes.
 NNF_RAW=39582418599936
 
-# What a job makes in Kubernetes.
+# Kinds of the objects that a job creates in Kubernetes.
 NNF_KINDS='workflows directivebreakdowns servers computes clientmounts
 persistentstorageinstances nnfaccesses nnfstorages nnfnodestorages
 nnfnodeblockstorages nnfdatamovements jobs'
@@ -63,8 +63,8 @@ nnf_submit () {
     flux submit $NNF_OPTIONS -S dw="$nnf_directives" "$@"
 }
 
-# nnf_submit_many COUNT DIRECTIVES: jobs for one node each, all at once. They are
-# added to the file crowd.
+# nnf_submit_many COUNT DIRECTIVES: submit jobs for one node each, all at once, and
+# add them to the file crowd.
 nnf_submit_many () {
     nnf_submit "$2" -N1 --cc=1-$1 true >jobids &&
     flux job id --to=dec <jobids >jobids.dec &&

@@ -1,6 +1,6 @@
-# Jobs at random for tier nnf: of all types and sizes, up to the largest that a
-# rabbit can make, for one node or for all (two to a rabbit); some stage data in, which
-# is there before they have nodes, some out.
+# Runs random jobs for tier nnf: of all types and sizes, up to the largest that fits on
+# a rabbit, for one node or for all (two to a rabbit); some stage data in before they
+# have nodes, some out.
 # SPDX-License-Identifier: LGPL-3.0-only
 """random_jobs.py SEED RABBITS COUNT LARGEST_GIB KEEP
 
@@ -26,14 +26,14 @@ from held import trouble_of
 from oracle.history import Recorder
 from oracle.rules import Run, check
 
-# Fluxion gives a rabbit away in 36 parts of 910 GiB: less than two of them.
+# Fluxion allocates a rabbit in 36 parts of 910 GiB: less than two of them.
 KEEP_GIB = 1800
 PARTS_GIB = 1821
 # a job may have to wait for all others, but Fluxion wants a limit
 LIMIT_S = 300
 
 
-# All mocked MGTs have one address, so there may be one Lustre at a time.
+# No Lustre: mocked MGTs share an address, so only one such job could run at a time.
 KINDS = ["xfs", "gfs2", "raw"]
 COPY = "\n#DW copy_{} source=$DW_JOB_random/a destination=$DW_JOB_random/b"
 
@@ -66,7 +66,7 @@ def submit(handle: flux.Flux, line: str, nodes: int) -> int:
 
 
 def ended(handle: flux.Flux, jobid: int) -> str:
-    """Waits for the end of a job, and says how that was."""
+    """Wait for the end of a job, and return its outcome."""
     eventlog = []
     for event in flux.job.event_watch(handle, JobID(jobid)):
         eventlog.append(dict(event))
@@ -101,7 +101,7 @@ def main() -> int:
         bad += outcome != "completed"
         print(JobID(jobid).f58plain, outcome, repr(line), size, flush=True)
     found = {jobid: oracle.witness.job(handle, jobid) for jobid, _, _ in jobs}
-    # What is left is looked at when the whole test is over.
+    # The test looks for leftovers later, when all of it is over.
     wrong = check(Run(recorder.history, found), over=False)
     for text in wrong:
         print(f"wrong: {text}")

@@ -1,6 +1,5 @@
-# What the tests of tier nnf do to a cluster with the controllers of DWS and NNF,
-# as its admin: objects, Kubernetes nodes, workflows of somebody else, and the
-# rig's processes.
+# Admin commands of tier nnf on a cluster with the controllers of DWS and NNF: for
+# objects, Kubernetes nodes, foreign workflows, and the rig's processes.
 # SPDX-License-Identifier: LGPL-3.0-only
 """rig.py DIR COMMAND [ARGUMENT...]; DIR is the folder of a rig that runs.
 
@@ -101,7 +100,7 @@ class Processes:
         raise ProcessLookupError(f"{self._folder}: no {part}")
 
     def kill(self, part: str) -> None:
-        """Without a chance to say good-bye. How it was started is kept."""
+        """Kill a part without a shutdown. Saves its command line for start()."""
         pid = self.pid(part)
         proc = pathlib.Path(f"/proc/{pid}")
         saved = {
@@ -131,7 +130,7 @@ class Processes:
             stream.write(f"{process.pid}\n")
 
     def silence(self, *nodes: str) -> None:
-        """One process is the mount daemon of all nodes, or of all but these."""
+        """Restart the mount daemon, a single process for all nodes, without these."""
         file = self._run / "mounts.whole"
         self.kill("mounts")
         saved = json.loads((self._run / "mounts.saved").read_text())
@@ -144,13 +143,13 @@ class Processes:
         self.start("mounts")
 
     def stop(self) -> None:
-        """Those that start has started: up knows nothing of them."""
+        """Stop the processes that start() has started; "up" does not know them."""
         if not self._started.exists():
             return
         for word in self._started.read_text().split():
             proc = pathlib.Path(f"/proc/{word}")
             try:
-                # a number can have become somebody else's
+                # the kernel may have reused the pid for a foreign process
                 ours = str(self._folder) in (proc / "environ").read_text()
             except OSError:
                 continue
@@ -161,7 +160,7 @@ class Processes:
 
 
 def ended(pid: int) -> None:
-    """Wait for the end of a process that may be somebody else's child."""
+    """Wait for the end of a process that need not be a child of this one."""
     limit = time.monotonic() + LIMIT_S
     while time.monotonic() < limit:
         try:
@@ -175,7 +174,7 @@ def ended(pid: int) -> None:
 
 
 def wait_ready(user: User) -> None:
-    """An API server that has just been started is there."""
+    """Wait until an API server that was just started serves."""
     limit = time.monotonic() + LIMIT_S
     while time.monotonic() < limit:
         try:
@@ -188,7 +187,7 @@ def wait_ready(user: User) -> None:
 
 
 def set_node(user: User, name: str, state: str) -> None:
-    """What its kubelet, or an admin, would make of the node of a rabbit."""
+    """Set a rabbit's node to a state, as its kubelet or an admin would."""
     path = user.path("nodes", name, None)
     node = user.send("GET", path).expect(200)
     for condition in node["status"]["conditions"]:
@@ -201,7 +200,7 @@ def set_node(user: User, name: str, state: str) -> None:
 
 
 def foreign(user: User, name: str, rabbit: str, capacity: str) -> None:
-    """Somebody else's workflow, who has driven it up to Setup."""
+    """Create a foreign workflow, and drive it up to Setup."""
     line = f"#DW jobdw type=raw capacity={capacity} name=foreign"
     user.create("workflows", workflow(name, line)).expect(201)
     obj = user.until("workflows", name, reached("Proposal"))
@@ -246,7 +245,7 @@ def containers(user: User, name: str, state: str) -> None:
 
 
 def spoil(user: User, name: str, message: str) -> None:
-    """Say what nnf-dm would of movements that fail, once they are there."""
+    """Write nnf-dm's status of failed movements, once these exist."""
 
     def waits(obj: Object) -> bool:
         status = obj.get("status", {})
@@ -265,7 +264,7 @@ def spoil(user: User, name: str, message: str) -> None:
 
 
 def profile(user: User, name: str, data: str) -> None:
-    """One of that name that is there is another run's, and the same."""
+    """Create a container profile. An existing one is an equal one of an earlier run."""
     base = user.get(PROFILES, "example-success", SYSTEM).expect(200)["data"]
     body = {
         "kind": "NnfContainerProfile",
@@ -277,7 +276,8 @@ def profile(user: User, name: str, data: str) -> None:
 
 
 def is_gone(user: User, plural: str, name: str, namespace: str) -> bool:
-    """That object, and not that a server which has just started knows no such kind."""
+    """Whether the object is gone. A 404 for an unknown kind, as a server sends just
+    after its start, does not count."""
     found = user.get(plural, name, namespace)
     details = found.object.get("details") or {} if found.code == 404 else {}
     return details.get("name") == name

@@ -29,7 +29,7 @@ test_expect_success 'load everything, with the rights of a workload manager' '
 	flux rabbit status >status &&
 	cat status
 '
-# Of Lustre there is one at a time: see README.md.
+# Only one Lustre at a time is possible: see README.md.
 test_expect_success 'jobs of every type, and more than one directive' '
 	for type in xfs gfs2 raw lustre; do
 		submit $type "#DW jobdw type=$type capacity=10GiB name=scratch" \

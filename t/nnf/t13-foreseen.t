@@ -1,5 +1,5 @@
 #!/bin/bash
-# What is foreseen of a job (--dw-check), against what DWS and NNF make of it.
+# The forecast for a job (--dw-check) agrees with DWS and NNF.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='What is foreseen, with the controllers of NNF'

@@ -10,9 +10,9 @@ test_under_flux 4
 LUSTRE="#DW jobdw type=lustre capacity=10GiB name=scratch"
 NID=10.0.0.9@tcp
 
-# Of Lustre with a target of its own for management there is one at a time here, see
-# README.md: those on two rabbits have one elsewhere. The rig has profile and target
-# from then on.
+# Only one Lustre with a management target of its own is possible at a time, see
+# README.md: file systems on two rabbits use an external target. Profile and target stay
+# in the rig.
 prepare () {
 	rig list nnfstorageprofiles >profiles.json || return 1
 	if jq -e "any(.items[].metadata.name; . == \"alone\")" profiles.json; then

@@ -58,7 +58,7 @@ test_expect_success 'a workflow that nobody looks after is torn down, then delet
 	dws_until cleaned "fluxjob-4242: delete_workflow" &&
 	dws_until saw "^fluxjob-4242 deleted"
 '
-# It goes when its job is let go.
+# The workflow is marked as deleted, and stays until its job is released.
 is_deleted () {
 	site who_holds $jobid >out &&
 	grep -x "$jobid True Proposal Setup DataIn PreRun PostRun DataOut Teardown" out

@@ -126,7 +126,7 @@ test_expect_success 'and for one that is torn down at once' '
 	test_must_fail flux job info $jobid rabbit_postrun_timing &&
 	nnf_clean
 '
-# What NNF leaves behind once in a while: see README.md.
+# NNF sometimes leaves such a ClientMount behind: see README.md.
 test_expect_success 'a mount whose workflow is no more is named, and can be taken away' '
 	jq ".metadata.namespace = \"rabbit-node-1\"" \
 		"$DWS_SRCDIR/t/data/lost-clientmount.json" >lost.json &&

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What goes wrong is told in the words of NNF, with the rabbit or node at fault.
+# Errors reach the user in NNF's words, with the rabbit or node at fault.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Reasons, with the controllers of NNF'

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What is taken on rabbits, by our account and by that of NNF, which shows what is
-# free when a node controller starts.
+# The module's ledger of rabbits agrees with NNF's, which reports free space when a node
+# controller starts.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Space on rabbits with the controllers of NNF'

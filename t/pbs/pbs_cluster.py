@@ -3,7 +3,7 @@
 """Commands to a cluster whose hosts are namespaces of this machine.
 
 DWS_PBS names the folder of its programs, PBS_CLUSTER_STATE that of its state.
-All waiting is for something that can be seen, for LIMIT_S at the most.
+Each wait polls for a visible change, for LIMIT_S at the most.
 """
 
 import contextlib
@@ -33,7 +33,8 @@ ATTRIBUTES = (
 
 
 def wait(what, ask, limit_s=LIMIT_S):
-    """What ask() returns once that is true; `what` is for the message."""
+    """Poll ask() until its result is true, and return that; `what` is for the
+    message."""
     end = time.monotonic() + limit_s
     while True:
         result = ask()
@@ -44,8 +45,8 @@ def wait(what, ask, limit_s=LIMIT_S):
         time.sleep(0.1)
 
 
-# A hook that comes before ours, on one host, waits at a job's begin: until a test
-# has stopped the server.
+# A hook that runs before ours on one host, and waits at the begin of a job until a
+# test has stopped the server.
 WAITER = """
 import os, pbs, time
 event = pbs.event()
@@ -68,7 +69,7 @@ class Cluster:
         self.state = pathlib.Path(os.environ["PBS_CLUSTER_STATE"])
         self.work = self.state / "work"
         self.work.mkdir(exist_ok=True)
-        # Of jobs without a script: the pipe that each reads, and what holds it open.
+        # Pipe that each job without a script reads, and the descriptor that holds it.
         self.pipes = {}
         self.numbers = itertools.count()
         self.held = {}
@@ -107,7 +108,7 @@ class Cluster:
         return job
 
     def schedule(self):
-        """Have the scheduler look now, and not at its next round."""
+        """Start a scheduling cycle now."""
         self.qmgr("set server scheduling = true")
 
     def release(self, job):
@@ -116,8 +117,8 @@ class Cluster:
         os.close(self.held.pop(job))
 
     def started(self, job):
-        """Wait until a job without a script runs, and hears signals. It goes on
-        when release() closes its pipe."""
+        """Wait until a job without a script runs, and handles signals. The job ends
+        after release() has closed its pipe."""
 
         def opened():
             with contextlib.suppress(OSError):
@@ -128,12 +129,12 @@ class Cluster:
             self.held[job] = wait(f"{job} reads its pipe", opened)
 
     def nodes(self):
-        """The vnodes by name, as pbsnodes says."""
+        """The vnodes by name, from pbsnodes."""
         out = self.on(SERVER, f"{BIN}/pbsnodes", "-av", "-F", "json")
         return json.loads(out)["nodes"]
 
     def job(self, job):
-        """What qstat says about a job; None once it is not known any more."""
+        """qstat's record of a job; None once PBS has forgotten it."""
         out = self.on(SERVER, f"{BIN}/qstat", "-xf", "-F", "json", job, check=False)
         with contextlib.suppress(ValueError):
             return json.loads(out).get("Jobs", {}).get(job)
@@ -195,8 +196,8 @@ class Cluster:
             wait(f"{name} on {host}", lambda h=host: self.mom_file(h, name) == text)
 
     def install(self):
-        """Import our hook as the administrator's guide says."""
-        # it is there when tests are run again
+        """Import our hook as in the administrator's guide."""
+        # a repeated run finds an existing hook
         self.qmgr(f"create hook {HOOK}", check=False)
         for attribute in ATTRIBUTES:
             self.qmgr(f"set hook {HOOK} {attribute}")
@@ -291,7 +292,7 @@ class Cluster:
         return told
 
     def methods(self, host, job):
-        """As told(), only the methods."""
+        """The methods of told()."""
         return [t if t == "DELETE" else "POST" for t in self.told(host, job)]
 
     def mom_log(self, host):
@@ -299,7 +300,7 @@ class Cluster:
         return "".join(path.read_text(errors="replace") for path in logs)
 
     def said(self, host, job):
-        """What our hook wrote to a mom's log about a job."""
+        """The hook's lines on a job in a mom's log."""
         return [
             line.split("PBS_cray_atom: ", 1)[1]
             for line in self.mom_log(host).splitlines()
@@ -383,8 +384,8 @@ class Cluster:
         return self.on(host, "sh", "-c", f"kill -0 {pid} && echo yes", check=False)
 
     def _define(self, lines):
-        """Have these vnodes on the second host, whose mom is away: one that reads
-        its configuration again keeps the vnodes that it had."""
+        """Define these vnodes on the second host, whose mom is stopped: a running mom
+        that rereads its configuration keeps its old vnodes."""
         path = self.work / "vnodes"
         path.write_text("\n".join(["$configversion 2", *lines, ""]))
         mom = "/opt/pbs/sbin/pbs_mom"
@@ -466,7 +467,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def alarm(self, seconds):
-        """Have PBS end our hook after this time, and not that of the guide."""
+        """Set the alarm of our hook to this time instead of the guide's."""
 
         def set_to(value):
             self.qmgr(f"set hook {HOOK} alarm = {value}")

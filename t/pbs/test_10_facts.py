@@ -1,4 +1,4 @@
-# What our hook and its unit tests take for granted about PBS.
+# Facts about PBS that our hook and its unit tests assume.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
 

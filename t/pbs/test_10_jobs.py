@@ -1,4 +1,4 @@
-# Jobs of each kind: ATOM is told of each begin and of its end.
+# Jobs of each kind: the hook notifies ATOM of each begin and of its end.
 # SPDX-License-Identifier: LGPL-3.0-only
 from pbs_cluster import BIN, HOSTS, OTHER, SERVER, USER_ID, on_host, wait
 
@@ -48,7 +48,7 @@ def test_a_job_that_is_run_again(cluster):
 
 
 def test_lines_in_the_log_carry_the_job(cluster):
-    """What ATOM answered is in the mom's log, at the level that is logged."""
+    """The mom's log has ATOM's answers at the default level."""
     answer = {"status": 200, "body": {"node": "ready", "took": 3}}
     cluster.answer(OTHER, {"method": "POST", **answer})
     job = cluster.submit(on_host(OTHER), "true")

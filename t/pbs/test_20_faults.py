@@ -1,5 +1,5 @@
-# What is wrong with a node takes that node out of use; what is wrong with a job
-# holds that job. No node is left that rejects job after job.
+# A fault of a node takes that node offline, a fault of a job holds that job. No node
+# stays online that rejects job after job.
 # SPDX-License-Identifier: LGPL-3.0-only
 import pytest
 from pbs_cluster import BIN, OTHER, SERVER, USER, on_host, wait
@@ -15,7 +15,7 @@ def begin_fails(cluster, methods):
 
 
 def get_out(cluster, job):
-    """Bring the node back as the guide says: the job runs by itself."""
+    """Bring the node online as in the guide. The job then runs by itself."""
     cluster.on(SERVER, f"{BIN}/pbsnodes", "-r", OTHER)
     cluster.schedule()
     cluster.wait_job(job, "F", Exit_status=0)
@@ -42,7 +42,7 @@ def test_400_for_a_while(cluster):
 
 
 def test_400_for_ever(cluster):
-    """The hook gives up long before its alarm, which would kill it unheard."""
+    """The hook gives up long before its alarm, which would kill it without a report."""
     cluster.answer(OTHER, {"method": "POST", "status": 400})
     job = begin_fails(cluster, ["POST", "DELETE"] + ["POST"] * 6 + ["DELETE"])
     assert any("400 to the begin" in line for line in cluster.said(OTHER, job))
@@ -145,7 +145,7 @@ def test_a_user_without_an_account(cluster, tmp_path, sister):
 @pytest.mark.parametrize("kill", [False, True], ids=["silent", "dead"])
 @pytest.mark.parametrize("place", ["excl", "shared"])
 def test_a_server_that_cannot_be_asked(cluster, kill, place):
-    """What the job asked for decides, and mom is not kept waiting long."""
+    """The job's own request decides, and the hook does not block mom for long."""
     with cluster.server_away(OTHER, kill) as away:
         job = cluster.submit(f"{on_host(OTHER)} -l place={place}", "true")
         away()

@@ -1,4 +1,4 @@
-# What our hook tells ATOM of a node that a job has for itself, and what PBS does.
+# The hook's "exclusive" for ATOM agrees with PBS' allocation of whole nodes.
 # SPDX-License-Identifier: LGPL-3.0-only
 import pytest
 from pbs_cluster import OTHER, USER_ID, wait

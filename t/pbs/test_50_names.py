@@ -1,11 +1,11 @@
-# A host that has other names than one short one, as it has in the other tests: what
-# our hook tells ATOM there.
+# The hook's notices to ATOM from a host with other names than a single short one,
+# which hosts have in the other tests.
 # SPDX-License-Identifier: LGPL-3.0-only
 import pytest
 from pbs_cluster import OTHER, SERVER, USER_ID
 
-# What PBS calls the node, what its host calls itself, and what the server knows
-# the host by.
+# Name of the node in PBS, hostname of its host, and the host's names that the server
+# resolves.
 NAMES = {
     "qualified host": ("cn2", "cn2.example.com", ["cn2.example.com", "cn2"]),
     "qualified node": (
@@ -20,7 +20,7 @@ NAMES = {
 
 @pytest.mark.parametrize("what", NAMES)
 def test_a_host_by_its_names(cluster, what):
-    """Nobody but the server knows that place= alone does not decide there."""
+    """Only the server knows the vnode's default sharing, so place= does not suffice."""
     node, host, known = NAMES[what]
     with cluster.named(node, host, known, [f"{node}: sharing = default_excl"]):
         for place, alone in (("", True), ("shared", False), ("excl", True)):

@@ -1,4 +1,4 @@
-# What the ATOM tests share: a stand-in ATOM in a thread, a stand-in for pbs.
+# Support for the ATOM tests: a stand-in ATOM in a thread, a stand-in for pbs.
 # SPDX-License-Identifier: LGPL-3.0-only
 import asyncio
 import contextlib
@@ -120,7 +120,7 @@ class Event:
         raise Rejected(message)
 
 
-# What a real PBS has, as t/pbs/test_10_facts.py asks it.
+# Values of a real PBS; t/pbs/test_10_facts.py compares them.
 SHARING = {
     "default_shared": 1,
     "default_excl": 2,

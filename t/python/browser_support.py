@@ -63,8 +63,8 @@ addEventListener("load", async () => {{
 def in_frames(
     site: pathlib.Path, pages: list[str], width: int, script: str, folder: pathlib.Path
 ) -> dict[str, Any]:
-    """What a script returns of each page of a site, which is shown in a frame of that
-    width: a function body with the page's `doc` and `win`, which may await."""
+    """Result of a script for each page of a site, in a frame of that width. The script
+    is a function body with the page's `doc` and `win`, and may await."""
     frames = "".join(
         f'<iframe name="{html.escape(page)}" src="{html.escape(page)}" '
         f'style="width:{width}px;height:900px;border:0"></iframe>'

@@ -30,7 +30,7 @@ settings.load_profile("untimed")
 
 @pytest.fixture(scope="module")
 def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    """One for all tests of a file."""
+    """A simulator for all tests of a file."""
     sim = Sim(tmp_path_factory.mktemp("sim"))
     yield sim
     assert sim.stop() == 0

@@ -192,8 +192,8 @@ def never(handler):
 
 
 class Results:
-    """What a loop's command queue reports. To get something is to let the loop turn
-    until it is there."""
+    """Reports of a loop's command queue. Getting one runs the loop until it has
+    arrived."""
 
     def __init__(self, loop=None):
         self.loop = loop or Loop()

@@ -18,7 +18,7 @@ FAKE = pathlib.Path(__file__).resolve().parents[1] / "scripts" / "fake-dws-statu
 
 
 class Machine:
-    """An instance with a made-up dws service."""
+    """An instance with a simulated dws service."""
 
     def __init__(self, rabbits: str, jobs: str, *more: str) -> None:
         """What fake-dws-status.py takes."""
@@ -41,7 +41,7 @@ class Machine:
         return Terminal([*argv, instance_support.FLUX, "rabbit", *words], *size)
 
     def run(self, *words: str, **options: Any) -> str:
-        """What a flux command prints that must succeed."""
+        """Output of a flux command that must succeed."""
         return subprocess.run(
             [instance_support.FLUX, *words],
             check=True,

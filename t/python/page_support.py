@@ -1,4 +1,4 @@
-# What the tests of pages that name tests have in common.
+# Support for the tests of pages that refer to tests.
 # SPDX-License-Identifier: LGPL-3.0-only
 """References to tests, and the programs of scripts/lib that read pages."""
 

@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 from parity_support import STATES, Object, User, in_state, reached, unique, workflow
 
-# Some things are tried again after growing pauses only.
+# Controllers retry with growing pauses.
 LIMIT_S = 120
 LOST_RACE = "the object has been modified; please apply your changes to the latest"
 JOBDW = "#DW jobdw type={} capacity=10GiB name=test"
@@ -72,7 +72,7 @@ def wait(
 
 
 def gone(user: User, plural: str, name: str, ns: str = "default") -> None:
-    """Wait until an object of any kind is no more."""
+    """Wait until an object of any kind is gone."""
     found = user.list(plural, ns, fieldSelector=f"metadata.name={name}").expect(200)
     if not found["items"]:
         return
@@ -144,7 +144,7 @@ class Job:
         """Wait until a workflow that is not ready has a status and a message.
 
         An update of one of the real controllers may lose a race against another
-        of them. They say so, try again, and end where they would have.
+        of them. The loser reports this, retries, and reaches the same result.
         """
 
         def done(obj: Object) -> bool:

@@ -1,6 +1,6 @@
-# The pods of containers in the server under test: dws-sim plays them as it is
-# told, on a rig nobody runs pods, so that the test writes what Kubernetes and the
-# mpi-operator would make of the Jobs.
+# Controls the pods of containers in the server under test: dws-sim plays pods by its
+# switches; on a rig without a kubelet the test writes the status of the Jobs as
+# Kubernetes and the mpi-operator would.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Pods for the parity tests of containers."""
 
@@ -30,46 +30,46 @@ def jobs_of(user: User, name: str) -> list[Object]:
 
 
 def has_limit(job: Object) -> bool:
-    """Whether Kubernetes is to end a Job. NNF tells it so for one of a workflow
-    after the other, in any order."""
+    """Whether a Job has a deadline. NNF sets it on one Job of a workflow after the
+    other, in any order."""
     return "activeDeadlineSeconds" in job["spec"]
 
 
 class Pods(abc.ABC):
-    """What becomes of the pods of a workflow, by its name, for which NNF has made
-    Jobs."""
+    """Controls the pods of a workflow's Jobs, which NNF has created. Workflows are
+    given by name."""
 
     @abc.abstractmethod
     def hold(self) -> None:
-        """None starts from now on."""
+        """Let no pod start from now on."""
 
     @abc.abstractmethod
     def run(self, name: str) -> None:
-        """They start, and do not end by themselves."""
+        """Start the pods, which do not end by themselves."""
 
     @abc.abstractmethod
     def succeed(self, name: str) -> None:
-        """They end well."""
+        """Let the pods succeed."""
 
     @abc.abstractmethod
     def fail(self, name: str) -> None:
-        """They fail as often as they may."""
+        """Let the pods fail until their retries are used up."""
 
     @abc.abstractmethod
     def expire(self, name: str) -> None:
-        """Their deadline, which NNF has set, comes."""
+        """Let the deadline pass that NNF has set."""
 
     @abc.abstractmethod
     def run_mpi(self, name: str, rabbit: str) -> None:
-        """Those of an MPI program start, its launcher on a rabbit."""
+        """Start the pods of an MPI program, its launcher on a rabbit."""
 
     @abc.abstractmethod
     def mend(self) -> None:
-        """As before the test."""
+        """Restore the state before the test."""
 
 
 class SimPods(Pods):
-    """Of dws-sim, for which all of this is a switch."""
+    """Pods of dws-sim, controlled by its switches."""
 
     def __init__(self, ctl: Callable[..., None]) -> None:
         self._ctl = ctl
@@ -87,7 +87,7 @@ class SimPods(Pods):
         self._ctl("containers", "fail")
 
     def expire(self, name: str) -> None:
-        """It keeps the time itself."""
+        """No-op: dws-sim applies deadlines itself."""
 
     def run_mpi(self, name: str, rabbit: str) -> None:
         self.run(name)
@@ -97,13 +97,13 @@ class SimPods(Pods):
 
 
 class RigPods(Pods):
-    """Of real controllers without a kubelet."""
+    """Pods of real controllers without a kubelet."""
 
     def __init__(self, admin: User) -> None:
         self._admin = admin
 
     def hold(self) -> None:
-        """None ever starts here."""
+        """No-op: without a kubelet no pod ever starts."""
 
     def run(self, name: str) -> None:
         self._write(jobs_of(self._admin, name), active=1, ready=1)
@@ -129,7 +129,7 @@ class RigPods(Pods):
             self._write([made], **self._failed("DeadlineExceeded"))
 
     def run_mpi(self, name: str, rabbit: str) -> None:
-        """What mpi-operator does, as far as NNF looks at it."""
+        """Play mpi-operator, as far as NNF depends on it."""
         mpi = self._admin.get("mpijobs", name).expect(200)
         meta = mpi["metadata"]
         owner = {

@@ -1,6 +1,6 @@
-# One list of API behaviours, two servers: dws-sim, or the API server and DWS
-# that DWS_PARITY_KUBECONFIG names. Requests are made by hand here: a client
-# library would hide headers, codes and the order of fields.
+# The parity tests run the same requests on dws-sim, or on the API server and DWS that
+# DWS_PARITY_KUBECONFIG names. Requests are made by hand here: a client library would
+# hide headers, codes and the order of fields.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Support for the parity tests."""
 
@@ -160,7 +160,7 @@ class User:
     def watch(
         self, plural: str, ns: str | None = "default", seconds: int = 1, **params: Any
     ) -> Iterator[Object]:
-        """Events until the server ends the watch after so many seconds."""
+        """Events until the server ends the watch after this many seconds."""
         yield from self.open_watch(plural, ns, seconds, **params)
 
     def open_watch(
@@ -212,7 +212,7 @@ class User:
         return obj
 
     def gone(self, plural: str, name: str) -> None:
-        """Wait until an object is no more."""
+        """Wait until an object is gone."""
         since = self.list(plural).expect(200)["metadata"]["resourceVersion"]
         if self.get(plural, name).code != 404:
             self.history(plural, name, since, lambda e: e["type"] == "DELETED")
@@ -236,7 +236,7 @@ def workflow(name: str, *directives: str, **spec: Any) -> Object:
 
 
 def computes(name: str, *nodes: str, **meta: Any) -> Object:
-    """An object whose kind no webhook and no controller looks at."""
+    """An object of a kind without webhooks and controllers."""
     return {
         "apiVersion": f"{DWS}/{VERSION}",
         "kind": "Computes",
@@ -295,8 +295,8 @@ def in_state(state: str) -> Callable[[Object], bool]:
 
 
 def drive(user: User, name: str, index: int = 0, **fields: Any) -> Object:
-    """Change the test's own driver entry for the state that a workflow is in;
-    an entry keeps what is not named."""
+    """Change these fields of the test's own driver entry for the workflow's present
+    state."""
     while True:
         obj = user.get("workflows", name).expect(200)
         for entry in obj["status"]["drivers"]:

@@ -1,5 +1,5 @@
-# What breaks in the server under test, on purpose: dws-sim is told to, of a rig
-# of real controllers the processes are ended and started again.
+# Injects faults into the server under test: by switches of dws-sim, or by stopping and
+# restarting the processes of a rig of real controllers.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Faults for the parity tests of NNF."""
 
@@ -25,7 +25,7 @@ MOVER = "dm"
 
 
 class Trouble(abc.ABC):
-    """What can be broken; mend() undoes it all."""
+    """Injects faults; mend() undoes all of them."""
 
     @abc.abstractmethod
     def kill(self, rabbit: str) -> None:
@@ -49,7 +49,7 @@ class Trouble(abc.ABC):
 
     @abc.abstractmethod
     def spoil(self, admin: User, movements: Iterable[Object]) -> None:
-        """These are there now."""
+        """Fail these movements, which exist now."""
 
     @abc.abstractmethod
     def mend_copies(self) -> None:
@@ -146,8 +146,8 @@ class Process:
 
 @dataclass
 class RigTrouble(Trouble):
-    """Of the controllers that run in a folder, each with its process id in
-    run/NAME.pid."""
+    """Faults of the controllers of a rig, each with its process id in run/NAME.pid
+    below 'folder'."""
 
     folder: pathlib.Path
     _message: str = ""
@@ -198,7 +198,7 @@ class RigTrouble(Trouble):
         self._start("mounts", replace(process, command=command))
 
     def break_copies(self, message: str) -> None:
-        # What moves data is away, and the test writes what it would.
+        # Stop the data mover; spoil() writes its status instead.
         self._message = message
         self._ended[MOVER] = self._end(MOVER)
 
@@ -222,7 +222,7 @@ class RigTrouble(Trouble):
 
 
 def of(kubeconfig: pathlib.Path, simulated: bool) -> Trouble:
-    """What can be broken in a server; skips the test if that is nothing."""
+    """Fault injection for a server; skips the test if there is none."""
     if simulated:
         return SimTrouble(kubeconfig)
     if (kubeconfig.parent / "run" / "slc.pid").exists():

@@ -67,7 +67,7 @@ class Terminal:
             assert alive, f"ended before:\n{text}"
             assert time.monotonic() < limit, f"never:\n{text}"
             alive = self._read(0.2)
-        # What was written at once may come in parts.
+        # A single write may arrive in several reads.
         while alive and select.select([self._fd], [], [], 0.1)[0]:
             alive = self._read(0.0)
         return self.screen()

@@ -1,7 +1,7 @@
 # sched-rabbit without a broker, and requests at random: for tests, and for
 # t/fuzz/fuzz_scheduler.py.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""A scheduler that is given whatever a user may ask."""
+"""A scheduler that gets arbitrary requests of users."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_line(text: str) -> None:
 
 
 class Handle:
-    """Stands for the broker. What it is told last is in ``answer``."""
+    """Stands for the broker. ``answer`` is the last response to it."""
 
     def __init__(self, mapping: str | None) -> None:
         self.mapping = mapping
@@ -136,7 +136,7 @@ class LightScheduler(RabbitScheduler):
 
 
 def make_scheduler(mapping: str | None = None) -> Any:
-    """All of the machine is up and free. ``mapping`` is the name of a file."""
+    """A scheduler of a machine that is all up and free; ``mapping``: name of a file."""
     with (
         mock.patch.object(flux.scheduler.Scheduler, "__init__", light_init),
         mock.patch.object(
@@ -171,7 +171,7 @@ def make_scheduler(mapping: str | None = None) -> Any:
 
 
 def anything(rng: random.Random, depth: int = 3) -> Any:
-    """JSON of any kind, as Flux lets it pass."""
+    """Random JSON of any kind that Flux accepts."""
     kind = rng.randrange(12 if depth else 9)
     if kind == 0:
         return None
@@ -298,7 +298,7 @@ def entry(rng: random.Random, kinds: list[str], depth: int) -> Any:
 
 
 def jobspec(rng: random.Random) -> Any:
-    """What a user may ask, most of it nearly right."""
+    """A random jobspec, most of it nearly valid."""
     if rng.random() < 0.02:
         return anything(rng)
     system: dict[str, Any] = {
@@ -317,7 +317,7 @@ def jobspec(rng: random.Random) -> Any:
 
 
 class Session:
-    """A scheduler, and what it is told in turn."""
+    """A scheduler, and random messages to it."""
 
     def __init__(self, rng: random.Random, seconds: float = math.inf) -> None:
         """No step may take so many seconds of CPU."""
@@ -379,7 +379,7 @@ class Session:
         getattr(self.scheduler.resources, change)(f"{self.rng.randrange(NODES)}")
 
     def tell(self) -> None:
-        """What the module dws says, or anybody else as its owner."""
+        """Send a message as the module dws, or as another client of the owner."""
         topic = self.rng.choice(["health", "hold", "config_reload"])
         payload = anything(self.rng)
         if self.rng.random() < 0.7:

@@ -111,7 +111,7 @@ def test_results_carry_no_managed_fields():
 
 @pytest.mark.parametrize("op", ["get", "list"])
 def test_an_answer_that_is_not_as_it_should_be_is_a_failure(op, caplog):
-    """It is told of once, with its name and the field."""
+    """The agent logs the object once, with its name and the field."""
 
     class Odd(FakeKube):
         async def alist_all(self, plural, selector):
@@ -466,7 +466,7 @@ def test_who_waits_tries_again_when_somebody_gets_through(monkeypatch):
 
 
 def test_many_who_get_through_do_not_send_the_others_each_time(monkeypatch):
-    """Where a part of all requests fails, somebody recovers all the time."""
+    """While a share of all requests fails, some command recovers all the time."""
     monkeypatch.setattr(commands, "pause_s", lambda *args: 3600.0)
     monkeypatch.setattr(commands, "HASTEN_S", 3600.0)
     kube = FakeKube({"w": workflow()}, faults=[ApiError(500, "x", "boom")] * 9)
@@ -535,7 +535,7 @@ def test_log_lines_name_the_job(monkeypatch, caplog):
 
 
 class Held:
-    """An answer that comes when a test says so: done(None)."""
+    """A response that arrives when the test calls done(None)."""
 
     done = None
 
@@ -632,7 +632,7 @@ def test_the_last_word_about_an_outage_is_true(monkeypatch):
 
 @pytest.mark.parametrize("answer", [{}, {"kind": "Workflow"}, {"metadata": {}}])
 def test_an_answer_that_is_no_object_is_asked_for_again(monkeypatch, answer):
-    """Who answers instead of the API server for a while knows no workflows."""
+    """A proxy that answers instead of the API server sends no workflow."""
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
 
     class Odd(FakeKube):

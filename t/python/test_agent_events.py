@@ -1,4 +1,4 @@
-# The events of a watch: out of the text that comes, and which of them are handed on.
+# The events of a watch: parsing them from chunks, and passing on the relevant ones.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
 
@@ -27,7 +27,7 @@ class Chunks:
 
 
 def all_of(stream):
-    """What a watch tells, to its end."""
+    """The events of a watch, to its end."""
 
     async def follow():
         while (events := await stream.next()) is not None:
@@ -43,13 +43,13 @@ KIND = "servers"
 
 
 def events_of(*lines, picked=True):
-    """Of lines that come together."""
+    """The events of lines that arrive in one chunk."""
     chunk = b"".join(b"%s\n" % x for x in lines)
     return all_of(WatchStream(Chunks(chunk), KIND if picked else ""))
 
 
 def as_line(kind, name, version, uid="1", spaces=True, **metadata):
-    """As Kubernetes writes it, or, with spaces, as another server may."""
+    """A line as Kubernetes writes it, or, with spaces, as another server may."""
     found = obj(name, version)
     found["metadata"].update(uid=uid, **metadata)
     separators = None if spaces else (",", ":")
@@ -172,8 +172,8 @@ def test_what_is_no_event_breaks_the_watch_and_not_more(bad):
 
 @given(st.data())
 def test_nothing_is_lost_in_a_chunk(data):
-    """What is known after it is as if each event had been told; and the version to go
-    on from is the last one."""
+    """Merged events of a chunk lead to the same objects as all of them, and the watch
+    continues from the last version."""
     lines, there = [], {}
     for version in range(1, data.draw(st.integers(1, 30)) + 1):
         name = data.draw(st.sampled_from("abc"))
@@ -217,7 +217,7 @@ EVENTS = st.tuples(
 
 
 def until_error(lines):
-    """What is told, and how it ends."""
+    """The events before an error, and the error."""
 
     async def follow():
         for event in await stream.next():
@@ -246,7 +246,7 @@ def test_what_is_passed_over_undecoded_would_be_left_out(drawn):
 
 
 def decoded_lines(monkeypatch):
-    """Those that are, from now on."""
+    """List to which each line is added when it is decoded."""
     lines = []
     real = WatchStream._decode
     monkeypatch.setattr(
@@ -266,7 +266,7 @@ def test_what_the_next_event_supersedes_is_not_decoded(monkeypatch):
 
 
 def test_a_long_event_is_put_together_once(monkeypatch):
-    """Not anew with each piece; and it has to come to an end."""
+    """The pieces of an event are joined once, not at each piece, up to a limit."""
     decoded = decoded_lines(monkeypatch)
     line = as_line("ADDED", "a", 1, x="x" * 1000) + b"\n"
     pieces = [line[i : i + 10] for i in range(0, len(line), 10)]

@@ -1,5 +1,5 @@
-# What can go wrong between the agent and the API server, each against a server
-# on a socket: a small one that can be made to do anything.
+# Faults between the agent and the API server, each with a small server on a socket
+# that follows the test's script.
 # SPDX-License-Identifier: LGPL-3.0-only
 import datetime
 import email.utils
@@ -209,7 +209,7 @@ def test_rules_that_are_not_read_for_long_are_none(server, monkeypatch):
 
 
 def test_nobody_listens(server):
-    """Connection refused; the kubeconfig says by and by where somebody does."""
+    """The connection is refused, until the kubeconfig names a server that listens."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port, server.port = server.port, reserved.getsockname()[1]
@@ -253,8 +253,8 @@ def test_conflicts(server):
 
 
 def test_created_though_nobody_heard_the_answer(server, monkeypatch):
-    """The connection breaks after the server has done it: the next try gets
-    409, and the object that is there."""
+    """The connection breaks after the server has created the object: the next try gets
+    409, and reads that object."""
     server.http.script = [cut, answer(409, "AlreadyExists", "already exists")]
     create = {"op": "create", "object": workflow("w")}
     got, _ = run(server.kube(), create)
@@ -277,7 +277,8 @@ def test_a_list_that_expires_halfway_begins_anew(server):
 
 
 def test_a_list_of_what_the_server_has_at_hand(server):
-    """It is asked for so once: the rest of the list is as old as its beginning."""
+    """Only the first part is requested from the cache: the other parts belong to the
+    same version."""
     part = {"items": [], "metadata": {"continue": "more"}}
     rest = {"items": [], "metadata": {"resourceVersion": "9"}}
     server.http.script = [lambda h: h.send(200, part), lambda h: h.send(200, rest)]
@@ -361,8 +362,8 @@ WRITES = [
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write["op"])
 def test_a_connection_that_is_closed_in_the_place_of_an_answer(server, write):
-    """Whoever waits is told, and what the server says to the second request is judged
-    as after trouble: it may not have read its rules."""
+    """The write is retried, and the trouble is reported. A 403 on the second attempt
+    counts as trouble, too: a restarting server may not have read its roles yet."""
     api, loop = server.kube(), Loop()
     assert run(api, write, loop=loop)[0][0]["ok"]
     before = len(server.http.seen)
@@ -434,7 +435,7 @@ def test_a_version_that_is_not_served_any_more(server):
     server.http.script = [lambda h: h.send(404, b"404 page not found\n")]
     got, trouble = run(api, {"op": "delete"})
     assert got[0]["ok"] and [t["status"] for t in trouble] == [0]
-    # asked anew which versions there are
+    # the agent has discovered the API versions again
     assert [path for _, path, _ in server.http.seen].count(GROUP) == 2
 
 
@@ -508,8 +509,7 @@ def test_a_proxy_that_the_package_passes_over(server, monkeypatch):
 
 
 def renew(directory, identity):
-    """Put a certificate in the place of the last one, where the kubeconfig says
-    that it is."""
+    """Replace the certificate in the file that the kubeconfig names."""
     for name, text in (("crt", identity.certificate), ("key", identity.key)):
         (directory / f"new.{name}").write_bytes(text)
         (directory / f"new.{name}").rename(directory / f"client.{name}")
@@ -540,7 +540,7 @@ def test_a_rotated_client_certificate(tmp_path):
 
 
 def test_a_client_certificate_of_another_authority(tmp_path):
-    """The connection itself is refused to who shows the old one."""
+    """The server refuses the connection of a client with the old certificate."""
     authority, theirs = tls_authority(), tls_authority()
     (tmp_path / "ca.pem").write_bytes(authority.pem)
     context = authority.server_context()

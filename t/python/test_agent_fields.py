@@ -1,4 +1,5 @@
-# What goes on to the broker module of each Kubernetes object, and what is refused.
+# The fields of Kubernetes objects that the agent passes to the broker module, and the
+# objects that it rejects.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
 
@@ -32,7 +33,7 @@ MANAGED = {
 
 @pytest.fixture(params=["msgspec", "json"])
 def library(request, monkeypatch):
-    """What JSON is read and written with: Debian 12 has no msgspec."""
+    """The JSON library: Debian 12 has no msgspec."""
     if request.param == "json":
         monkeypatch.setattr(objects, "msgspec", None)
 
@@ -320,7 +321,7 @@ values = st.recursive(
 
 
 def near(table):
-    """What is of the form that a table has, or in one place or another is not."""
+    """Objects of the form that a table describes, or with a few deviations."""
     if isinstance(table, dict):
         if fields.EACH in table:
             shape = st.dictionaries(st.text(max_size=3), near(table[fields.EACH]))

@@ -138,7 +138,7 @@ def test_only_so_many_connections_at_once(server, caplog):
 
 
 def test_who_dribbles_is_hung_up_on(monkeypatch):
-    """Each byte comes soon enough, and the request never ends."""
+    """Each byte arrives in time, but the request never ends."""
     monkeypatch.setattr(metrics, "CLIENT_TIMEOUT_S", 1.0)
     server = MetricsServer("127.0.0.1:0", collector())
     try:

@@ -5,7 +5,8 @@ from flux_k8s.main import OLD_OPTIONS, parse_args
 
 
 def test_options_of_flux_coral2_are_taken():
-    """A unit that gives them still starts; each is named, with what to do instead."""
+    """A unit with these options still starts; the agent names each of them, with its
+    replacement."""
     given = "-w 5 --min-allocation-size=4 --retry-delay 10 --disable-fluxion -v"
     given += " --drain-queues pbatch pdebug --workers 3"
     args = parse_args(given.split())

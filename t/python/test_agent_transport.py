@@ -21,7 +21,7 @@ server = pytest.fixture(faulty_server.server)
 
 
 def change(to, **cluster):
-    """A server's kubeconfig, with more said about the cluster."""
+    """A server's kubeconfig, with more fields of the cluster."""
     path = pathlib.Path(to.kubeconfig())
     config = json.loads(path.read_text())
     config["clusters"][0]["cluster"].update(cluster)
@@ -31,7 +31,7 @@ def change(to, **cluster):
 
 @pytest.fixture
 def proxy():
-    """One that refuses, and notes what it was asked."""
+    """A proxy that refuses all requests, and records them."""
 
     class Refusing(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -53,7 +53,7 @@ def proxy():
 
 
 async def events_of(stream):
-    """All events, to the end of a watch."""
+    """The events of a watch, to its end."""
     events = []
     while (more := await stream.next()) is not None:
         events += more
@@ -105,7 +105,7 @@ def test_the_environment_is_not_libcurls_to_read(server, proxy, monkeypatch, nam
 
 
 def paths_of(server, path, rename=False):
-    """What a server is asked for by a request and by a watch of that path."""
+    """Paths in the request lines of a request and of a watch of that path."""
     pool = urllib3.PoolManager(**({"server_hostname": "localhost"} if rename else {}))
     reached = transport.Transport(f"http://127.0.0.1:{server.port}", pool, 1)
 
@@ -128,7 +128,7 @@ def test_a_path_is_asked_for_as_it_is(server, name, rename):
 
 
 def test_a_request_has_nothing_of_the_one_before(server):
-    """Which may have gone through the same handle of libcurl."""
+    """Requests reuse libcurl handles, but no header or body of the one before."""
     host = f"http://127.0.0.1:{server.port}"
     reached = transport.Transport(host, urllib3.PoolManager(), 2)
     bodies = []
@@ -158,7 +158,7 @@ def test_a_request_has_nothing_of_the_one_before(server):
 
 
 def test_tokens_come_and_go(server):
-    """All of them over one connection, and nothing is kept of those that are gone."""
+    """Requests with different tokens share a connection, and old tokens are freed."""
     host = f"http://127.0.0.1:{server.port}"
     reached = transport.Transport(host, urllib3.PoolManager(), 2)
 
@@ -181,7 +181,7 @@ def test_tokens_come_and_go(server):
 
 
 def test_a_watch_through_a_tunnel(tmp_path):
-    """What the proxy says is not taken for what the server says."""
+    """The proxy's headers are not taken for the server's."""
     from dws_sim.tls import Authority
 
     authority = Authority()

@@ -1,4 +1,4 @@
-# Whom the agent takes for Kubernetes: not whoever answers.
+# The agent does not accept an arbitrary server as Kubernetes.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
 

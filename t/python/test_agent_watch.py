@@ -167,7 +167,8 @@ def test_a_dead_server_is_asked_until_it_answers(monkeypatch):
 
 
 def test_a_server_that_is_not_as_far_as_it_was(monkeypatch):
-    """It would take the position, and say nothing until it gets there."""
+    """A server behind the requested version accepts a watch, and sends nothing until it
+    has reached that version."""
     kube = ScriptedKube(
         [([obj("a", 1)], "1979"), ([obj("a", 1), obj("b", 900)], "924")],
         [Stream([]), Stream([("MODIFIED", obj("a", 925))])],
@@ -512,7 +513,7 @@ def test_objects_of_one_name_in_two_namespaces_are_two(monkeypatch):
 
 @pytest.mark.parametrize("version", ["", "new", "9" * 5000, None])
 def test_a_change_of_no_version_is_told(monkeypatch, version):
-    """Nobody can say that it is known already."""
+    """Without a version a change may be new, so it is reported."""
     monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
     box = Mailbox()
     session = Session(ScriptedKube([], []), "me", Loop(), 1, box)
@@ -615,8 +616,8 @@ def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
 
 
 def test_a_workflow_in_which_nothing_else_has_changed_is_not_told_of(monkeypatch):
-    """Its version alone is no news, compared with the last that was told of in any
-    way. After a list nobody knows what that was."""
+    """A new version alone is no change, compared with the last report of any kind.
+    After a list the last report is unknown."""
     monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
     session, box = attached()
     setup = {"desired": "Setup"}

@@ -43,7 +43,7 @@ class Record(Sink):
 
 
 class Follow:
-    """A watch, and what it tells."""
+    """A watch, and its reports."""
 
     def __init__(self, api):
         self.sink = Record()
@@ -72,7 +72,7 @@ def event(name, version):
 
 
 def test_a_watch_that_goes_silent_is_given_up(server, monkeypatch):
-    """Half-open: the server is there no more and nobody has said so."""
+    """Half-open connection: the server is gone without closing it."""
     monkeypatch.setattr(listwatch, "WATCH_TIMEOUT_S", (0, 0))
     monkeypatch.setattr(kube, "WATCH_SLACK_S", 1.0)
     ended = threading.Event()
@@ -103,7 +103,7 @@ def test_a_watch_that_goes_silent_is_given_up(server, monkeypatch):
 
 
 def sockets_to(port):
-    """Those of this process that are connected to there."""
+    """Sockets of this process that are connected to that port."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -243,7 +243,7 @@ def open_stream(*events):
 
 
 def asked(server):
-    """What was asked for: "list", "now" or "watch", and from where."""
+    """Kinds of the server's requests: "list", "now", or "watch" with its version."""
     for _, path, _ in server.http.seen:
         query = parse_qs(urlsplit(path).query)
         if "watch" in query:
@@ -253,8 +253,8 @@ def asked(server):
 
 
 def test_silence_is_the_end_of_a_watch(server, monkeypatch):
-    """It goes on where it was, over a new connection, and nobody is told: an API server
-    sends no bookmark of a kind in which nothing happens."""
+    """A silent watch continues over a new connection, without a report: an API server
+    sends no bookmarks of a kind without changes."""
     monkeypatch.setattr(transport, "SILENCE_S", 0.2)
     server.http.script = [at(5), open_stream(event("a", 6)), at(9)]
     server.http.script += [open_stream(event("b", 7))]
@@ -282,7 +282,7 @@ def test_a_watch_that_does_not_begin(server, monkeypatch):
 def test_a_request_that_is_not_answered_makes_a_silent_watch_suspect(
     server, monkeypatch
 ):
-    """What is dead behind an address that stays open is so for both."""
+    """A dead server behind an open address fails requests and watches alike."""
     monkeypatch.setattr(kube, "READ_TIMEOUT_S", 1.0)
     server.http.script = [at(5), open_stream(event("a", 6))]
     api = server.kube()

@@ -121,8 +121,7 @@ def promtool(*args: str | Path) -> None:
 
 
 def expected(rule: dict[str, Any], case: Case) -> dict[str, Any]:
-    """The alert as it is told, with the value and the labels in the place of their
-    templates."""
+    """The alert as sent, with the value and the labels in place of their templates."""
 
     def fill(text: str) -> str:
         text = re.sub(r"{{ \$value[^}]*}}", case.value, text)

@@ -1,4 +1,4 @@
-# The PBS hook against a stand-in ATOM: each thing that its specification says.
+# The PBS hook with a stand-in ATOM: each requirement of ATOM's specification.
 # SPDX-License-Identifier: LGPL-3.0-only
 import ast
 import getpass
@@ -122,7 +122,7 @@ def test_an_end_without_an_answer_does_not_use_up_the_alarm(sock):
 
 
 class Clock:
-    """A clock for the retries, that goes on only while the client sleeps."""
+    """A clock for the retries, which advances only while the client sleeps."""
 
     def __init__(self, monkeypatch):
         self.now = 1000.0
@@ -156,7 +156,7 @@ def test_a_short_alarm_ends_it_sooner(sock, monkeypatch):
 
 
 def test_no_timeout_is_longer_than_the_alarm(sock):
-    """What is killed by the alarm tells ATOM nothing more."""
+    """A hook killed by PBS' alarm could send ATOM nothing more."""
     conf = client.check_config(
         {
             "unix_socket_file": str(sock),
@@ -550,7 +550,7 @@ def test_the_path_is_percent_encoded():
 
 
 # Rows: sharing of the vnode; columns: place= unset, shared, excl, exclhost.
-# T where the documentation of `sharing` says that the job has the vnode alone.
+# T where the job has the vnode alone by the documentation of `sharing`.
 RULE = {
     "default_shared": "FFTT",
     "default_excl": "TFTT",
@@ -619,7 +619,7 @@ def test_a_job_whose_vnodes_are_elsewhere(sock, config):
     assert server.requests[0]["body"]["exclusive"] is True
 
 
-# What a mom calls itself, and what PBS says where its vnode is.
+# A mom's own name, and the host of its vnode in PBS.
 NAMES = [
     ("cn1", "cn1"),
     ("cn1.example.com", "cn1"),

@@ -1,4 +1,4 @@
-# Whether a job of Flux has a node for itself, which ATOM is told.
+# The notice to ATOM states whether a job of Flux has a node for itself.
 # SPDX-License-Identifier: LGPL-3.0-only
 import pytest
 from flux_atom.notice import is_exclusive
@@ -7,7 +7,7 @@ TASK = [{"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}]
 
 
 def resource_set(cores):
-    """Of node0, whose core ids are these, and node1, which has core 0."""
+    """R with these core ids of node0, and core 0 of node1."""
     lite = [
         {"rank": rank, "children": {"core": ids}}
         for rank, ids in (("0", cores), ("1", "0"))

@@ -1,5 +1,5 @@
-# What bash offers after "flux rabbit". The words in etc/completion/flux-rabbit are
-# those of the parsers, and what flux-core completes stays as it is.
+# Completion after "flux rabbit" in bash. The words in etc/completion/flux-rabbit must
+# match the parsers, and flux-core's own completion must not change.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STATES = {"jobs": listing.JOB_STATES}
 
 
 def kind(command: str, action: argparse.Action) -> str:
-    """What the value of an option, or an argument, is."""
+    """Kind of the value of an option, or of an argument."""
     if action.choices:
         return ",".join(action.choices)
     if not action.option_strings and action.metavar == "NAME":
@@ -53,7 +53,7 @@ def kind(command: str, action: argparse.Action) -> str:
 
 
 def words(command: str) -> str:
-    """What the script must say of a command."""
+    """The words for a command that the script must contain."""
     found = []
     subparsers = next(
         action
@@ -81,7 +81,7 @@ def bash(script: str) -> list[str]:
 
 
 def offered(line: list[str], site: str = SITE) -> list[str]:
-    """What is offered for the last word of a line, which may be begun."""
+    """Completions of the last word of a line, which may be incomplete."""
     quoted = " ".join(f"'{word}'" for word in line)
     return bash(f"""
 compopt () {{ echo "readline: $*"; }}

@@ -136,7 +136,7 @@ def test_check_config_is_silent_about_what_is_right(table, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-# Those that flux-coral2 0.36 takes, as its guide and its code have them.
+# The keys of flux-coral2 0.36, by its guide and its code.
 CORAL2 = """
 save_datamovements = 5
 tc_timeout = 10

@@ -1,4 +1,5 @@
-# Which script the option plugin of flux commands reads, and when it lets a job alone.
+# The option plugin of flux commands reads the directives of the job's script, and
+# leaves other jobs unchanged.
 # SPDX-License-Identifier: LGPL-3.0-only
 """etc/cli/plugins/dws_directives.py."""
 
@@ -166,7 +167,7 @@ def test_marked(line: str, looked_at: bool) -> None:
 
 
 class Registry:
-    """What flux.cli.base has, as far as it matters here."""
+    """Stands for flux.cli.base's registry of plugins."""
 
     def __init__(self, prog: str) -> None:
         self.parser = argparse.ArgumentParser()

@@ -1,5 +1,5 @@
-# The page about facts names every field that dws_reconcile() reads, and tests that
-# are there.
+# The page about facts names every field that dws_reconcile() reads, and existing
+# tests.
 # SPDX-License-Identifier: LGPL-3.0-only
 """doc/dev/facts.rst."""
 

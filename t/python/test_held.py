@@ -14,7 +14,7 @@ from held import Held, Sums, Times
 
 
 def log(*names: str, status: int = 0) -> list[held.Object]:
-    """One event each second."""
+    """An eventlog with an event each second."""
     return [
         {"name": name, "timestamp": float(when)}
         | ({"context": {"status": status}} if name == "finish" else {})

@@ -17,7 +17,7 @@ inputs = load("inputs")
 
 
 def of_module() -> dict[str, str]:
-    """Requests in the table of dws.so: who may send them."""
+    """Permitted senders of the requests in dws.so's table."""
     text = (SOURCES / "dws" / "service.c").read_text()
     entry = r'REQUEST,\s*(?:"([^"]+)"|DWS_(TOPIC_\w+)),\s*\w+,\s*(\w+)\s*\}'
     found = {
@@ -30,8 +30,8 @@ def of_module() -> dict[str, str]:
 
 
 def of_plugin() -> dict[str, str]:
-    """Those of dws-jobtap.so: the job manager lets nobody else call them but the one
-    that says what it would say of a job anyway."""
+    """Requests of dws-jobtap.so: the job manager lets the owner alone call them, but
+    for the one that returns nothing that a user cannot see anyway."""
     text = (SOURCES / "dws-jobtap" / "service.c").read_text()
     found = re.findall(r'^    \{ "([a-z-]+)", \w+_cb, \{', text, re.MULTILINE)
     assert "flux_jobtap_service_register (" in text
@@ -46,7 +46,7 @@ def of_plugin() -> dict[str, str]:
 
 
 def of_scheduler() -> dict[str, str]:
-    """Those of sched-rabbit itself."""
+    """Requests of sched-rabbit itself."""
     folder = SOURCES / "sched-rabbit" / "flux_sched_rabbit"
     text = "".join(path.read_text() for path in folder.glob("*.py"))
     assert "allow_guest" not in text
@@ -56,7 +56,7 @@ def of_scheduler() -> dict[str, str]:
 
 
 def of_scheduler_class() -> dict[str, str]:
-    """Those that sched-rabbit has from flux-core."""
+    """Requests of sched-rabbit that flux-core's class handles."""
     scheduler = pytest.importorskip("flux.scheduler").Scheduler
     found = {}
     for name in dir(scheduler):
@@ -109,7 +109,7 @@ def test_nothing_is_read_of_what_jobs_write_to_the_kvs():
 
 
 def test_lists_are_expanded_in_one_place():
-    """What Flux' own functions expand is not bounded."""
+    """Flux' own functions expand lists of any length; lists.c limits them."""
     call = re.compile(r"[^_]\b(hostlist_decode|hostlist_append|idset_decode\w*) \(")
     found = [
         f"{path.relative_to(TOP)}: {name}"

@@ -1,4 +1,4 @@
-# Which kubeconfig is read, and how several become one: as kubectl does it.
+# The choice of the kubeconfig, and merging of several, must agree with kubectl.
 # SPDX-License-Identifier: LGPL-3.0-only
 import base64
 import gc

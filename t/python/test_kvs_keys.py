@@ -17,7 +17,7 @@ kvskeys = load("kvskeys")
 
 
 def keys_in_source() -> set[str]:
-    """Those of flux-dws, by the one place that has their names."""
+    """Keys of flux-dws, from the only file with their names."""
     found = {value for name, value in vars(names).items() if name.startswith("KEY_")}
     found.remove(names.KEY_TIMING)
     return found | {names.KEY_TIMING.replace("%s", state) for state in STATES}

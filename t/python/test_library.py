@@ -45,7 +45,7 @@ class Answer:
 
 
 class Handle:
-    """dws.so of the instance "us", which knows JOBS and gives two at a time."""
+    """dws.so of the instance "us", which lists JOBS two at a time."""
 
     def __init__(self, synced: bool = True, absent: bool = False) -> None:
         self.synced = synced

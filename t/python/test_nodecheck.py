@@ -1,5 +1,5 @@
-# What selftest says of nnf-clientmount on compute nodes. That systemd of real nodes is
-# asked is in t/install/t15-systemd.t and t/multiuser/t30-selftest.t.
+# selftest's verdicts on nnf-clientmount on compute nodes. t/install/t15-systemd.t and
+# t/multiuser/t30-selftest.t query a real systemd.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Verdicts on the unit nnf-clientmount."""
 

@@ -80,7 +80,7 @@ def servers(size, count=1):
 
 
 def history(ready=0.5, asked=ASKED, unmounted=11.5, size=10 * GIB, left=()):
-    """What the API server has shown of job 1."""
+    """History of job 1's objects in the API server."""
     found = History()
     workflows = []
     for state, at in asked.items():
@@ -160,7 +160,7 @@ def test_nodes_that_are_free_too_early(unmount):
 
 @pytest.mark.parametrize("unmount", [(0, 20), (0, 11.5), (11.55, 20)])
 def test_nodes_that_are_free_when_unmounted(unmount):
-    """release_nodes said so at some time between the two."""
+    """release_nodes was "unmount" at some time between unmount and free."""
     assert check(Run(history(), {1: job(free=11.6)}, unmount=[unmount])) == []
     mounted = job(free=11.2)
     (wrong,) = check(Run(history(), {1: mounted}, unmount=[unmount]))

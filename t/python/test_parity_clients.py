@@ -1,5 +1,5 @@
-# What kubectl and Go's typed clients rely on: the same from dws-sim and from
-# kube-apiserver.
+# Features on which kubectl and Go's typed clients rely must be the same in dws-sim and
+# in kube-apiserver.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Tables, server-side apply, field validation, protobuf, questions about oneself."""
 
@@ -246,7 +246,7 @@ def test_protobuf_of_kubernetes_kinds(admin: User) -> None:
         assert admin.send("POST", CONFIGMAPS, broken, PROTOBUF).code == 400
 
 
-# -- fields that nobody knows ----------------------------------------------------
+# -- unknown fields --------------------------------------------------------------
 
 STRICT = {"fieldValidation": "Strict"}
 
@@ -311,7 +311,7 @@ def test_apply(admin: User) -> None:
     }
     again = applying(admin, computes(name, "x", labels=labels), "one")
     assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-    # what is no longer applied goes
+    # a field that is no longer applied is removed
     fewer = applying(admin, computes(name, "x", labels={"a": "1"}), "one")
     assert fewer["metadata"]["labels"] == {"a": "1"}
     # another one may have what it wants, unless it is another's
@@ -336,7 +336,7 @@ def test_apply(admin: User) -> None:
     forced = applying(admin, body, "two", force="true")
     assert forced["data"] == [{"name": "y"}]
     assert managers(forced)["one"] == {"f:metadata": {"f:labels": {"f:a": {}}}}
-    # who writes without applying takes the field
+    # a write that is no apply takes the field over
     admin.merge("computes", name, {"data": [{"name": "z"}]}).expect(200)
     left = admin.get("computes", name).expect(200)
     assert "f:data" not in managers(left)["two"]

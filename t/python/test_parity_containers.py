@@ -39,7 +39,7 @@ def profile(admin: User) -> Iterator[Profile]:
 
 @pytest.fixture
 def ports(admin: User) -> Iterator[Callable[..., None]]:
-    """Sets the ports that the SystemConfiguration has to give."""
+    """Sets the range of ports in the SystemConfiguration."""
     before = admin.get(CONFIG, "default").expect(200)["spec"].get("ports")
 
     def give(*ranges: int | str) -> None:
@@ -50,7 +50,7 @@ def ports(admin: User) -> Iterator[Callable[..., None]]:
 
 
 def some_ports(count: int) -> list[int]:
-    """So many in a row: those of earlier tests rest."""
+    """Random consecutive ports: NNF does not reuse freed ports at once."""
     first = random.randrange(10000, 60000)
     return list(range(first, first + count))
 

@@ -1,5 +1,4 @@
-# What any client sees of the API itself: the same from dws-sim and from
-# kube-apiserver.
+# The generic part of the API must be the same in dws-sim and in kube-apiserver.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Requests, refusals, lists and watches."""
 
@@ -188,8 +187,8 @@ def test_generation(admin: User, made: Any) -> None:
 
 
 def test_what_fields_are_managed(admin: User) -> None:
-    """Values are keys there, of all lists that are taken for sets. All that the server
-    sends has them."""
+    """Lists treated as sets are keyed by value in managedFields, which every object
+    that the server sends contains."""
     run = unique("run")
     owner = admin.create("computes", computes(unique("owner"))).expect(201)["metadata"]
     more = {
@@ -477,7 +476,7 @@ def test_what_is_no_version_is_refused(admin: User, version: str, why: str) -> N
 
 
 def test_the_version_of_now_is_in_the_shortest_list(admin: User, made: Any) -> None:
-    """Which costs little, and is never older than what was seen."""
+    """A list with limit 1 is cheap, and its version never older than a seen one."""
     name = made["metadata"]["name"]
     for nodes in ("a", "b"):
         obj = admin.merge("computes", name, {"data": [{"name": nodes}]}).expect(200)

@@ -1,5 +1,4 @@
-# What is mounted where, as the ClientMounts of a job's nodes and rabbits say it:
-# the same from dws-sim and from NNF.
+# The ClientMounts of a job's nodes and rabbits must be the same in dws-sim and in NNF.
 # SPDX-License-Identifier: LGPL-3.0-only
 """ClientMounts."""
 
@@ -30,7 +29,7 @@ def prepared(jobs: Jobs, machine: Machine, kind: str) -> Job:
 
 
 def mount_of(user: User, job: Job, node: str, kind: str) -> Object:
-    """What a node mounts for a job: kind is computes or servers."""
+    """ClientMount of a node for a job; kind: computes or servers."""
     name = f"default-{job.name}-0-{kind}"
     found: Object = user.get(MOUNTS, name, node).expect(200)
     assert found["spec"]["node"] == node

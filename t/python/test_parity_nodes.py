@@ -1,4 +1,4 @@
-# What NNF does about compute nodes that are dead: the same from dws-sim.
+# dws-sim must react to dead compute nodes as NNF does.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Compute nodes that do not mount, or do not unmount."""
 
@@ -16,7 +16,7 @@ STATUS = {"kind": "SystemStatus", "metadata": {"name": "default"}, "data": {}}
 
 
 class Disabled:
-    """Nodes that DWS is told not to wait for."""
+    """Nodes Disabled in the SystemStatus, so that DWS does not wait for them."""
 
     def __init__(self, admin: User) -> None:
         self._admin = admin
@@ -63,7 +63,7 @@ def clientmount(admin: User, job: Job, node: str, index: int = 0) -> Object:
 
 
 def allocation(obj: Object) -> int:
-    """Which of its rabbit's allocations a node has."""
+    """Index of the rabbit's allocation that a node mounts."""
     [mount] = obj["spec"]["mounts"]
     return int(mount["device"]["deviceReference"].get("data", 0))
 

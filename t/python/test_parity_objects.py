@@ -177,7 +177,7 @@ class Persistent:
 
 @pytest.fixture
 def persistent(wlm: User, jobs: Jobs, machine: Machine) -> Iterator[Persistent]:
-    """Destroyed after the test, if it is there."""
+    """A persistent file system, which is destroyed after the test if it exists."""
     storage = Persistent(wlm, jobs, machine)
     yield storage
     jobs.remove()

@@ -1,4 +1,4 @@
-# Space on rabbits, as DWS and NNF keep account of it: the same from dws-sim.
+# dws-sim must account for space on rabbits as DWS and NNF do.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Storages, Servers and how much fits."""
 
@@ -9,7 +9,7 @@ from parity_nnf import JOBDW, Job, Jobs, Machine
 from parity_support import Object, User
 
 DRIVES, USED = 18, 16
-# Each drive of an allocation gives a multiple of this.
+# The part of an allocation on each drive is a multiple of this.
 BLOCK = 4096
 UNIT = USED * BLOCK
 TOO_MUCH = "DW Directive 0: WLM error: {}: insufficient capacity available"
@@ -40,7 +40,7 @@ def sized(jobs: Jobs, rabbit: str, size: int, count: int = 1) -> Job:
 
 
 def given(job: Job, rabbit: str) -> Object:
-    """What Servers says about a rabbit."""
+    """The status of a rabbit in Servers."""
     sets = job.servers()["status"]["allocationSets"]
     found: Object = sets[0]["storage"][rabbit]
     return found
@@ -139,8 +139,8 @@ def test_all_allocations_of_a_directive_are_one_pool(
 
 @pytest.mark.observed(2)
 def test_the_freest_drives_are_taken(jobs: Jobs, machine: Machine, wlm: User) -> None:
-    """What is left on the drives that a first job has is the limit of a
-    second one, though two more drives are empty."""
+    """The space left on the drives of a first job limits a second one, although two
+    more drives are empty."""
     rabbit = machine.names[0]
     most = fits(wlm, rabbit)
     first = most // 4 // UNIT * UNIT

@@ -1,4 +1,4 @@
-# What DWS and NNF say of a workflow, to the letter: the same from dws-sim.
+# dws-sim's messages of workflows must equal those of DWS and NNF, to the letter.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Texts of the driver's entries: message while waiting, error as a chain."""
 

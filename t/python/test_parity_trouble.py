@@ -1,5 +1,5 @@
-# What DWS and NNF do about mistakes of the workload manager and about rabbits
-# that fail: the same from dws-sim.
+# dws-sim must react to mistakes of the workload manager and to failed rabbits as DWS
+# and NNF do.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Workflows in trouble."""
 
@@ -161,7 +161,7 @@ def test_computes_may_come_later(jobs: Jobs, machine: Machine, admin: User) -> N
     job.computes(first, second)
     mount(admin, job, second)
     assert job.get()["status"]["ready"] is True
-    # and those that are taken off stay mounted
+    # nodes that are removed from Computes stay mounted
     job.computes(first)
     job.to("PostRun")
     mount(admin, job, first, "unmounted")

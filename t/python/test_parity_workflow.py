@@ -1,5 +1,4 @@
-# What a client sees of a Workflow's admission and states: the same from
-# dws-sim and from DWS.
+# A Workflow's admission and states must be the same in dws-sim and in DWS.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Workflows, their webhooks and their state machine."""
 

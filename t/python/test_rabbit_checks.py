@@ -1,4 +1,4 @@
-# What flux rabbit selftest says of a configuration.
+# Verdicts of flux rabbit selftest on configurations.
 # SPDX-License-Identifier: LGPL-3.0-only
 from typing import Any
 

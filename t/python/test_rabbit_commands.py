@@ -1,6 +1,5 @@
-# No command of flux rabbit is without its place in the manual page, in the page of
-# rights, a help with examples, and --json. That completion has it, and its words, is
-# in test_completion.py.
+# Every command of flux rabbit has an entry in the manual page and in the page of
+# rights, a help with examples, and --json. test_completion.py checks completion.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The list of commands."""
 

@@ -1,4 +1,4 @@
-# What flux rabbit selftest says of a resource graph.
+# Verdicts of flux rabbit selftest on resource graphs.
 # SPDX-License-Identifier: LGPL-3.0-only
 from typing import Any
 

@@ -1,4 +1,4 @@
-# What flux rabbit selftest finds of flux-coral2.
+# flux rabbit selftest finds leftovers of flux-coral2.
 # SPDX-License-Identifier: LGPL-3.0-only
 import pathlib
 
@@ -9,7 +9,7 @@ from flux_rabbit import leftovers
 
 @pytest.fixture
 def site(tmp_path):
-    """The folders of a site with flux-dws: what find() is given."""
+    """The folders of a site with flux-dws, as arguments of find()."""
     folders = (tmp_path / "etc-units", tmp_path / "lib-units")
     for folder in (tmp_path / "conf/cli/plugins", tmp_path / "flux_k8s", *folders):
         folder.mkdir(parents=True)

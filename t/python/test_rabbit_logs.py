@@ -1,6 +1,6 @@
-# flux rabbit logs: which lines are new, and when nothing more comes.
+# flux rabbit logs: finds the new lines, and the end of the log.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What is printed of a log that is followed."""
+"""Output of a log that is followed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# What commands do for many jobs at once, or at every submission: less of it, with the
-# same result.
+# Commands for many jobs, and the option plugin at every submission, save requests and
+# imports without a change of the result.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Keys that are asked for together, rows of tables, imports of a submission."""
 
@@ -111,7 +111,7 @@ def test_rows_are_as_flux_formats_them(text: str) -> None:
 
 
 def test_a_submission_imports_only_what_it_needs() -> None:
-    """What takes longest to import is for options that few use."""
+    """The slowest imports belong to options that few jobs use."""
     code = (
         "import sys; from flux_rabbit import request;"
         "import json; print(json.dumps(sorted(sys.modules)))"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What a job waits for that has no nodes yet: the arithmetic of flux_rabbit.pending."""
+"""Reasons why a job without nodes waits: the arithmetic of flux_rabbit.pending."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTS = {"node0", "node1", "node2", "node3"}
 
 
 def part(ranks: str, cores: str) -> dict[str, Any]:
-    """An R that has those cores of the nodes of ALL with those ranks."""
+    """R with these cores on the nodes of ALL with these ranks."""
     hosts = [f"node[{ranks}]"] if "-" in ranks or "," in ranks else [f"node{ranks}"]
     lite = [{"rank": ranks, "children": {"core": cores}}]
     return {"version": 1, "execution": {"R_lite": lite, "nodelist": hosts}}
@@ -173,7 +173,7 @@ class Flux:
 
 
 class Lookup:
-    """Of job N is known that it asks for N nodes."""
+    """Stands for the look-up of jobs: job N requests N nodes."""
 
     def __init__(self, handle: Flux) -> None:
         pass

@@ -1,7 +1,7 @@
 # Pictures and pages in a browser, at the width of a phone and of a screen: what can be
 # measured there. Debian's Chromium; without it these are skipped by name.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What a browser makes of pictures and pages."""
+"""Layout of pictures and pages in a browser."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LONG = "dws-setup: workflow error in Setup: " + "no space is left on rabbit0, " 
 
 
 def measured(page: str, width: int, folder: pathlib.Path) -> dict[str, Any]:
-    """What the browser says of a page in a frame of that width."""
+    """The browser's measures of a page in a frame of that width."""
     (folder / "page.html").write_text(page, encoding="utf8")
     told: dict[str, Any] = in_frames(folder, ["page.html"], width, MEASURE, folder)
     return told["page.html"]

@@ -1,4 +1,4 @@
-# What flux rabbit report says of jobs that job-list and the KVS tell of.
+# flux rabbit report, from records of jobs in job-list and in the KVS.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The report of flux rabbit."""
 
@@ -25,7 +25,7 @@ JOB: dict[str, Any] = {
     "t_inactive": T0 + 3660,
     "result": 1,
 }
-# Of these, storage took 2 minutes before and 3 after; others took the rest.
+# Storage took 2 minutes of these before the job and 3 after; others took the rest.
 TIMES = {
     "Setup": 60.0,
     "DataIn": 30.0,

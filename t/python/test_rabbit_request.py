@@ -1,4 +1,4 @@
-# What a job asks for, wherever that is written, and what is foreseen of it.
+# Requests of jobs, from options, scripts or jobspecs, and their forecast.
 # SPDX-License-Identifier: LGPL-3.0-only
 """flux_rabbit.request and flux_rabbit.foresee, without an instance."""
 
@@ -232,7 +232,7 @@ def test_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_text(f"# two\n{XFS}\n{GFS2}\n")
     (tmp_path / "small").mkdir()
     assert asked(options=("mine",)).jobspec.dw == f"# two\n{XFS}\n{GFS2}\n"
-    # no file: a preset, which nobody can be asked for here
+    # no file, so a preset, whose text is not available here
     assert asked(options=("small",)).jobspec.dw == "small"
     with pytest.raises(FileNotFoundError):
         asked(options=("./none",))

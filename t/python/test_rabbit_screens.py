@@ -1,5 +1,5 @@
-# What flux rabbit shows on a terminal: compared with screens that are kept as
-# text in t/data/screens (REGENERATE=1 writes them anew).
+# Compares the screens of flux rabbit on a terminal with text files in t/data/screens
+# (REGENERATE=1 writes new ones).
 # SPDX-License-Identifier: LGPL-3.0-only
 """The terminal views of flux rabbit."""
 

@@ -1,5 +1,5 @@
-# The jobs of flux rabbit selftest: none is left behind. What it finds is in
-# t/t3003-rabbit-selftest.t.
+# flux rabbit selftest leaves none of its jobs behind. t/t3003-rabbit-selftest.t tests
+# its findings.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The jobs of flux rabbit selftest."""
 
@@ -19,7 +19,7 @@ IDS = {"xfs": 1 << 40, "gfs2": 2 << 40}
 
 
 class Handle:
-    """Job 1 has just ended when somebody wants to cancel it."""
+    """Stands for the broker. Job 1 has just ended when selftest cancels it."""
 
     def __init__(self) -> None:
         self.canceled: list[int] = []

@@ -1,5 +1,5 @@
-# Timelines from what a job leaves, and how they are drawn; screens are kept as
-# text in t/data/screens (REGENERATE=1 writes them anew).
+# Timelines from a job's records, and their screens, which are compared with text files
+# in t/data/screens (REGENERATE=1 writes new ones).
 # SPDX-License-Identifier: LGPL-3.0-only
 """The timeline of flux rabbit."""
 
@@ -135,7 +135,7 @@ def test_what_is_known_so_far() -> None:
         }
     }
     done = {"Setup": "22.5s", "DataIn": "10s"}
-    # What is now is told by the node whose times these are.
+    # "Now" comes from the clock of the node that recorded the times.
     line = timeline.build(NUMBER, upto(100), done, None, active)
     assert line.active
     assert spans(line, "flux")["prolog"] == (63.4, None)
@@ -216,7 +216,7 @@ def test_texts_of_others_do_nothing_to_a_terminal(
 
 
 def test_who_has_raised_an_exception() -> None:
-    """The type and the text may be any, and so those of ours."""
+    """A user may raise an exception of any type and text, ours included."""
 
     def texts(userid: int | None) -> list[tuple[str, bool]]:
         context = {"type": "dws-setup", "severity": 0, "note": "it failed"}

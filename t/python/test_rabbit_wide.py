@@ -2,7 +2,7 @@
 # rabbits with 16 nodes each, 1,000 jobs, long names and numbers; and without
 # anything.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""All screens of flux rabbit at 80 columns."""
+"""The screens of flux rabbit at 80 columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CAUSE = (
     "/mnt/nnf/0cf1d9c5-9bbb-4a0c-8f12-1d1f0e4f6d36-0/hetchy1001-0/out to "
     "/lus/global/out: dcp: Disk quota exceeded [fault: user; make room there]"
 )
-# Each command that shows something, but for those of a job.
+# Each command with output, but for commands on a job.
 SCREENS = [
     ("status",),
     ("list",),
@@ -57,13 +57,13 @@ SCREENS = [
     ("stats",),
 ]
 OF_A_JOB = [("show",), ("timeline",), ("watch",)]
-# What is as wide as names and messages are: for programs, or on a wide terminal.
+# Formats without a limit on names and messages: for programs, or wide terminals.
 WIDER = {
     "list -o long",
     "jobs -o long",
     "persistent -o long",
 }
-# Of a machine with more than 9,999 nodes: the end of a line that is not cut off.
+# End of an uncut line on a machine with more than 9,999 nodes.
 NODES = re.compile(r"rzvernal\[\d{4,5}-\d{5}\]$")
 CONTROL = re.compile(r"\033\[[0-9;?]*[A-Za-z]")
 
@@ -112,7 +112,7 @@ def nothing() -> Iterator[Machine]:
 
 
 def written(machine: Machine, *words: str, **env: str) -> str:
-    """What a command writes to a terminal, as it is."""
+    """Raw output of a command on a terminal."""
     terminal = machine.terminal(SIZE, *words, **env)
     terminal.end()
     return terminal.written.decode()
@@ -131,7 +131,7 @@ def check_width(text: str) -> None:
 
 
 def keep(name: str, text: str) -> None:
-    """For somebody who wants to look at them: SCREENS_DIR=DIR."""
+    """Save a screen for inspection, with SCREENS_DIR=DIR."""
     directory = os.environ.get("SCREENS_DIR")
     if directory:
         path = pathlib.Path(directory) / f"{name}.txt"
@@ -194,7 +194,7 @@ def test_a_long_list_ends_with_a_summary(machine: Machine) -> None:
 
 
 def blocks_of(rows: list[str]) -> str:
-    """What the map is made of."""
+    """The block characters of the map."""
     found = (re.match("[·▁▃▅▆█]{20,}", row) for row in rows)
     return "".join(match[0] for match in found if match)
 

@@ -60,7 +60,7 @@ def test_build():
 
 
 def test_build_counts_drives():
-    """Not what was free when somebody last looked."""
+    """The capacity comes from the drives, not from the free space of some moment."""
 
     def drives(name, *sizes):
         obj = storage(name, 29582104002560)

@@ -1,4 +1,4 @@
-# What the rc script of flux-dws does on each node when its broker starts.
+# The rc script of flux-dws, which each broker runs at its start.
 # SPDX-License-Identifier: LGPL-3.0-only
 """etc/modprobe/rc1.d/dws.py."""
 
@@ -17,7 +17,7 @@ NODE = "dws-node"
 
 
 class Context:
-    """That of flux-modprobe, with a configuration."""
+    """Stands for flux-modprobe's context, with a configuration."""
 
     def __init__(self, daemons: dict[str, str] | None = None) -> None:
         self.daemons = daemons
@@ -57,7 +57,7 @@ def undo(monkeypatch: pytest.MonkeyPatch) -> Callable[[Context], None]:
 
 @pytest.fixture
 def systemctl(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Path:
-    """A systemctl that takes notes, and does as the file `does` beside it says."""
+    """A systemctl that records its calls, and acts by the file `does` beside it."""
     script = tmp_path / "systemctl"
     script.write_text(
         f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n. {tmp_path}/does\n',

@@ -1,4 +1,4 @@
-# The tarball of a release, and what pip is told of the package.
+# The tarball of a release, and the package's metadata for pip.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_nothing_is_released_that_is_not_committed(
 def keys(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
-    """One of each format, and no configuration of git but that."""
+    """A signing key of each format, and a git configuration without anything else."""
     home = tmp_path / "gnupg"
     home.mkdir(mode=0o700)
     monkeypatch.setenv("GNUPGHOME", str(home))

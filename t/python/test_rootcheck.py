@@ -1,6 +1,6 @@
 # Checks of selftest on a site with an IMP.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What is found in configurations of the instance and of flux-security."""
+"""Findings in configurations of the instance and of flux-security."""
 
 import pytest
 

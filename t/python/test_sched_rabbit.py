@@ -367,7 +367,7 @@ def test_the_storage_node_is_that_of_the_nodes():
     assert alloc.nodes == {0: (2, 0), 1: (2, 0), 4: (7, 0)}
     assert alloc.nslots == 2
     machine.commit(2, alloc)
-    # Of r0 there is one core left.
+    # r0 has one core left.
     alloc = machine.find(parse(chassis(1, 2, storage_node(1, core(3)))))
     assert sorted(alloc.nodes) == [2, 3, 5]
     assert machine.find(parse(chassis(2, 2, storage_node(1, core(3))))) is None

@@ -136,7 +136,7 @@ def test_slots_of_nodes_without_cores():
     assert ask(make_scheduler(), resources=[node]).R is not None
 
 
-# Defects that nobody knows of yet
+# Search for unknown defects
 
 
 def test_a_defect_refuses_the_job_and_is_logged_once(monkeypatch):

@@ -1,4 +1,4 @@
-# The backfill of sched-rabbit: who may go ahead of whom.
+# The backfill of sched-rabbit: jobs that may start ahead of others.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
 from types import SimpleNamespace
@@ -170,7 +170,7 @@ def test_who_waits_for_storage_of_jobs_that_are_over_keeps_gib_and_no_nodes():
     machine = make()
     machine.hold(99, {"r0": 100, "r1": 70})
     queue = Queue(machine)
-    # There is room for 1 on r1, but 0 will need it; 2 needs nodes only.
+    # Job 1 would fit on r1, but job 0 will need that room; job 2 needs nodes only.
     queue.add(want(4, 10, gib=45), want(1, 1000, gib=20), want(1, 1000))
     assert queue.run() == [2]
     assert queue.reasons == {0: HELD, 1: HELD}
@@ -184,7 +184,7 @@ def test_storage_of_a_job_that_runs_is_not_counted_twice():
     queue = Queue(machine)
     queue.add(want(1, 50, gib=60))
     assert queue.run() == [0]
-    machine.hold(0, {"r0": 60})  # it is about to give its node back
+    machine.hold(0, {"r0": 60})  # job 0 is about to free its node
     machine.hold(99, {"r0": 30})
     queue.add(want(1, 10, gib=80), want(1, 1000, gib=10))
     assert queue.run() == [0]
@@ -206,7 +206,7 @@ def test_storage_that_takes_more_than_was_given_counts_at_once():
 
 
 def test_what_no_job_has_is_waited_for_without_a_reservation():
-    """It may stay for ever, and small jobs are not to wait for it."""
+    """Storage without a job may stay for ever, so no reservation blocks small jobs."""
     machine = make()
     machine.hold(NOBODY, {"r0": 100, "r1": 70})
     queue = Queue(machine)
@@ -304,8 +304,8 @@ shapes = st.builds(
     st.lists(st.sampled_from([0.5, 1.0]), min_size=14, max_size=14),
 )
 def test_the_first_in_line_is_never_put_off(requests, depth, lengths):
-    """Jobs use all or half of their time. The first job that waits starts no
-    later than it was told, whatever goes ahead of it."""
+    """Jobs use all or half of their time. The first waiting job starts no later than
+    its estimate, whatever jobs start ahead of it."""
     machine = make(nodes=6)
     queue = Queue(machine, depth)
     queue.add(*requests)

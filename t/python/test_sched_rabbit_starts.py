@@ -1,5 +1,5 @@
-# What sched-rabbit counts on rabbits is what others hold there, in whatever order
-# the scheduler, the module dws, the mapping and jobs come and go.
+# sched-rabbit counts the storage that others hold on rabbits correctly, in whatever
+# order the scheduler, the module dws, the mapping and jobs come and go.
 # SPDX-License-Identifier: LGPL-3.0-only
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SSD_GIB = 25
 
 
 def mapping_of(count: int, gib: int = 100) -> dict[str, Any]:
-    """A rabbitmapping file with so many rabbits."""
+    """A rabbitmapping file with this many rabbits."""
     return {
         "rabbits": {
             f"r{i}": {"capacity": gib * GIB, "hostlist": f"n[{2 * i}-{2 * i + 1}]"}
@@ -73,8 +73,8 @@ def vertex(kind: str, number: int, chassis: int, **more: Any) -> dict[str, Any]:
 
 
 def fluxion_R(rabbit: int, core: int, gib: int) -> dict[str, Any]:
-    """Both nodes of a rabbit, and ssds there, as Fluxion has it with match-format rv1:
-    without a size of 1, and without a name that is the type and the id."""
+    """R with both nodes and ssds of a rabbit, as Fluxion writes match-format rv1:
+    without a size of 1, and without a name that equals type and id."""
     ranks = [2 * rabbit, 2 * rabbit + 1]
     size = {} if gib == 1 else {"size": SSD_GIB}
     return {
@@ -215,7 +215,7 @@ def light_init(self: Any, h: Any, *args: str) -> None:
 
 
 class Job:
-    """What there is of a job: nodes, and storage on one rabbit."""
+    """Resources of a job: nodes, and storage on one rabbit."""
 
     def __init__(self, R: dict[str, Any], rabbit: str, given_gib: int) -> None:
         self.R = R
@@ -223,7 +223,7 @@ class Job:
         self.given_gib = given_gib  # what the scheduler counts for it
         self.freed: set[int] = set()  # ranks that housekeeping is through with
         self.has_nodes = True
-        self.held_gib = 0  # when it is let go before its storage is torn down
+        self.held_gib = 0  # if the job freed its nodes before its Teardown
 
     @property
     def takes_gib(self) -> int:
@@ -251,15 +251,15 @@ class Site(RuleBasedStateMachine):
         self.health: dict[str, dict[str, Any]] = {}
         self.bad = ""
         self.dws = False
-        self.linked = False  # the scheduler has been told of all by this dws
-        self.behind = False  # what dws has written since was not read
+        self.linked = False  # this dws has sent its whole state to the scheduler
+        self.behind = False  # the scheduler has not read dws' latest records
         self.scheduler: Any = None
 
     def teardown(self) -> None:
         self._patch.undo()
         self._folder.cleanup()
 
-    # What the scheduler reads
+    # Data that the scheduler reads
 
     def read_R(self, handle: Any, key: str) -> dict[str, Any]:
         jobs = {f"{JobID(jobid).kvs}.R": job for jobid, job in self.jobs.items()}
@@ -270,7 +270,7 @@ class Site(RuleBasedStateMachine):
             raise FileNotFoundError(errno.ENOENT, key)
         return json.loads(json.dumps(self.kvs[key]))
 
-    # What dws says
+    # Messages of dws
 
     def holds(self) -> dict[str, dict[str, int]]:
         jobs = {
@@ -335,7 +335,7 @@ class Site(RuleBasedStateMachine):
     @precondition(lambda self: not self.dws and self.path)
     @rule(count=st.integers(1, 4))
     def load_dws(self, count: int) -> None:
-        """It reads the mapping, which may be another than before."""
+        """Load the module dws, with a mapping that may differ from the last one."""
         self.file.write_text(json.dumps(mapping_of(count)), encoding="utf-8")
         self.known = {f"r{i}" for i in range(count)}
         self.dws = True
@@ -406,7 +406,7 @@ class Site(RuleBasedStateMachine):
 
     @rule(data=st.data(), last=st.booleans())
     def housekeeping_frees(self, data: Any, last: bool) -> None:
-        """One of two nodes, or the last."""
+        """Housekeeping frees one of two nodes, or the last."""
         found = self.job(data, lambda job: job.has_nodes)
         if not found:
             return
@@ -425,7 +425,7 @@ class Site(RuleBasedStateMachine):
     @can_change
     @rule(data=st.data())
     def storage_stays(self, data: Any) -> None:
-        """The job gives its nodes back before its storage is torn down."""
+        """The job frees its nodes before its storage is torn down."""
         found = self.job(data, lambda job: job.has_nodes and not job.freed)
         if found:
             found[1].held_gib = found[1].given_gib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Laws of hostlists (RFC 29) and idsets (RFC 22): what the engine's libraries
-say is what plain Python lists and sets say.
+"""Laws of hostlists (RFC 29) and idsets (RFC 22): the engine's libraries agree with
+plain Python lists and sets.
 """
 
 import pytest

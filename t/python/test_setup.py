@@ -1,4 +1,4 @@
-# What scripts/setup installs into .venv: locked versions, with their hashes.
+# scripts/setup installs locked versions, with their hashes, into .venv.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOCK = TOP / "scripts" / "lock"
 
 pytestmark = pytest.mark.skipif(not LOCK.is_dir(), reason="no tree of its own")
 
-# Notes how it was called. One of the two ways to install fails.
+# Records its calls, and fails if its second argument is {fails}: one of two installers.
 STUB = '#!/bin/sh\necho "$(basename "$0") $*" >>"$CALLS"\ntest "$2" != "{fails}"\n'
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_installed_without_its_hash(
 
 
 def test_who_does_not_test_builds_no_unit_tests(tmp_path: pathlib.Path) -> None:
-    """They are a quarter of what is compiled. Once they are wanted, they stay."""
+    """Unit tests are a quarter of the build. Once requested, they stay enabled."""
     shutil.copytree(TOP / "scripts", tmp_path / "scripts")
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / "build").mkdir()

@@ -1,4 +1,4 @@
-# dws-sim goes back to a backup, as an etcd does, and what the agent makes of that.
+# dws-sim restores a backup, as an etcd does, and the agent synchronises again.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
 
@@ -86,7 +86,8 @@ def test_there_has_to_be_a_backup(sim):
 
 
 def test_a_watch_of_the_agent_hears_what_happens_after_that(sim):
-    """It had been silent until the server had as many changes as it had lost."""
+    """The watch must not stay silent until the server has as many new changes as the
+    restore has lost."""
     api = Api(sim)
     sim.ctl("backup")
     for name in ("a", "b", "c"):

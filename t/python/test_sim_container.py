@@ -68,7 +68,7 @@ def test_pods_on_the_rabbits_of_the_job(api: Api) -> None:
     assert "started" in log
     job.to("PostRun")
     assert set(pods(api, job).values()) == {"Succeeded"}
-    # the rabbits' mounts are there until the containers go
+    # the rabbits' mounts exist until the containers are deleted
     assert f"default-{name}-0-servers" in api.names("clientmounts")
     job.through("Teardown", "DataOut")
     assert pods(api, job) == {}

@@ -131,7 +131,7 @@ def test_progress_and_cancel(api: Api) -> None:
 
 
 def movement(job: Job) -> dict[str, Any]:
-    """What copy offload makes for a job while it runs."""
+    """A data movement of copy offload for a running job."""
     meta = job.get()["metadata"]
     labels = {
         f"{DWS}/workflow.name": job.name,

@@ -1,5 +1,5 @@
-# The objects that other programs than flux-dws look at: nodes of rabbits, what their
-# controllers report, storage without a workflow, Lustre, pods of a client's own.
+# Objects for other programs than flux-dws: nodes of rabbits, reports of their
+# controllers, storage without a workflow, Lustre, pods of a client's own.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Kinds beside those of workflows."""
 
@@ -102,7 +102,7 @@ def system_storage(**spec: Any) -> Any:
 
 
 def gone(api: Api, plural: str, name: str) -> None:
-    """Wait until an object is no more."""
+    """Wait until an object is gone."""
     listed = api.list(plural)
     if name not in [item["metadata"]["name"] for item in listed["items"]]:
         return

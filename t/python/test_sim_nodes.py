@@ -52,7 +52,7 @@ def test_fenced_compute_is_fatal(api: Api, state: str) -> None:
         "DW Directive 0: Internal error: Workflow failed: compute nodes [node1] were "
         "fenced during the job"
     )
-    # nobody waits for the node in Teardown
+    # Teardown does not wait for the node
     job.remove()
 
 

@@ -17,8 +17,8 @@ from sim_support import DWS, NNF, Sim, error_of
 
 schemathesis = pytest.importorskip("schemathesis")
 
-# Each request in so many variations. With DWS_SIM_FUZZ=N there are more, and
-# all groups have their turn.
+# Number of variations of each request. DWS_SIM_FUZZ=N sets another, and tests
+# all groups.
 EXAMPLES = int(os.environ.get("DWS_SIM_FUZZ", "2"))
 PLACES = [f"apis/{DWS}/v1alpha7"]
 if EXAMPLES > 2:

@@ -70,7 +70,7 @@ def test_the_slowest_file_system_counts(nnf: Faults) -> None:
 def test_a_state_without_work(nnf: Faults) -> None:
     assert nnf.delay_left("DataIn", workflow("a", XFS), 0.0, empty=True) == 0.06
     assert nnf.delay_left("PreRun", workflow("b"), 0.0, empty=True) == 0.06
-    # where nothing is said about that, as without a driver
+    # without a setting, the same as without a driver
     other = Faults()
     scenario.apply_preset("demo", other)
     assert other.delay_left("DataIn", workflow("a", XFS), 0.0, empty=True) == 0.2
@@ -97,7 +97,7 @@ def test_so_many_requests_a_second() -> None:
     waits = [bucket.wait_s(1000.0, 20) for _ in range(RESERVE + 20)]
     assert waits[:RESERVE] == [0.0] * RESERVE
     assert waits[RESERVE:] == pytest.approx([(i + 1) / 20 for i in range(20)])
-    # those that wait stay in line
+    # waiting requests keep their order
     assert bucket.wait_s(1000.5, 20) == pytest.approx(21 / 20 - 0.5)
     # after a while without requests there is a reserve again, and no more
     waits = [bucket.wait_s(2000.0, 20) for _ in range(RESERVE + 1)]
@@ -135,7 +135,7 @@ def test_reading_is_free_and_writing_is_not(monkeypatch: pytest.MonkeyPatch) -> 
             await cluster.create("services", {"metadata": meta, "spec": {}})
         assert clock.slept == []
         for i in range(RESERVE):
-            # it is there already
+            # the object exists
             meta = {"name": f"s{i}", "namespace": "default"}
             await cluster.create("services", {"metadata": meta, "spec": {}})
             assert await cluster.get("services", "default", f"s{i}") is not None

@@ -159,7 +159,7 @@ def test_only_directive(api: Api) -> None:
 
 
 def refused(api: Api, job: Job) -> str:
-    """What its driver says of a workflow that stays in Proposal."""
+    """The driver's message of a workflow that stays in Proposal."""
     stream = watch.Watch().stream(
         api.custom.list_namespaced_custom_object,
         *(DWS, "v1alpha7", "default", "workflows"),

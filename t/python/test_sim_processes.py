@@ -30,7 +30,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """Of a simulator that runs containers."""
+    """API of a simulator that runs containers."""
     sim = Sim(tmp_path_factory.mktemp("sim"), "--containers", "run")
     yield Api(sim)
     assert sim.stop() == 0
@@ -148,8 +148,8 @@ def test_files_of_the_token(api: Api) -> None:
     job.remove()
 
 
-# Serves HTTPS as a program of NNF's user containers does, prints what it is sent, and
-# ends then. It says no at first.
+# Serves HTTPS as a program in NNF's user containers does: answers 503 first, then
+# prints the request and ends.
 SERVER = """
 import http.server, os, ssl
 
@@ -200,8 +200,7 @@ def test_without_a_certificate_nobody_is_asked(secret: dict[str, Any]) -> None:
 
 
 def running(api: Api, **data: Any) -> tuple[Job, int]:
-    """A job whose container goes on for ever, and the number of a process that
-    belongs to it."""
+    """A job whose container never ends, and the pid of one of its processes."""
     name = profile(api, shell("one", "sleep 1000 & echo $!; wait"), **data)
     job = start(api, name)
     text, limit = "", time.monotonic() + LIMIT_S

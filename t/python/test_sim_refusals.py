@@ -1,5 +1,5 @@
-# What dws-sim refuses on purpose: how much of all, what it asks for, and whether
-# who was refused keeps to that.
+# Refusals injected into dws-sim: their rate, their Retry-After, and whether clients
+# respect that.
 # SPDX-License-Identifier: LGPL-3.0-only
 """dws-sim ctl api --status, --rate, --retry-after, --away."""
 
@@ -83,7 +83,7 @@ def test_without_retry_after_nobody_is_early() -> None:
 
 
 def ask(sim: Sim) -> tuple[int, str | None]:
-    """Status and Retry-After, as the kubernetes client would keep to that."""
+    """Status and Retry-After of a single request, without the client's retries."""
     configuration = sim.client("wlm").configuration
     url = f"{configuration.host}/api/v1/namespaces?limit=11"
     bearer = configuration.auth_settings()["BearerToken"]

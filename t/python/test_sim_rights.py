@@ -1,5 +1,5 @@
-# The rights of the workload manager in dws-sim: what is denied is refused, and
-# told to a user who asks.
+# The rights of the workload manager in dws-sim: denied requests are refused, and
+# reviews report the denial.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Rights in dws-sim."""
 

@@ -1,4 +1,4 @@
-# What the first look at an object passes, the thorough one finds right.
+# Objects that pass the quick check of dws-sim have no faults in the thorough one.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Schemas of dws-sim."""
 

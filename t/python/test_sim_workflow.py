@@ -1,5 +1,5 @@
-# The controller half of dws-sim: workflows from Proposal to deletion, what is
-# refused, what goes wrong on purpose.
+# The controllers of dws-sim: workflows from Proposal to deletion, refusals, and
+# injected faults.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Workflows."""
 
@@ -356,7 +356,7 @@ def test_lustre_end_to_end(api: Api) -> None:
 
 
 def test_a_rabbit_has_one_management_target(api: Api) -> None:
-    """The file system that comes second fails, and the first does not mind."""
+    """The second file system fails, without an effect on the first."""
     text = "#DW jobdw type=lustre capacity=10GB name=aa"
     one, two = (Job(api, a_name(), text) for _ in range(2))
     for job in (one, two):

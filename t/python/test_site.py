@@ -20,18 +20,17 @@ pytestmark = needs_chromium
 
 WIDTHS = (390, 1280)
 PARTS = {"user": "For users", "admin": "For administrators", "dev": "For developers"}
-# Of these the test knows by itself for whom they are.
+# Readers of manual pages, which do not state them in their text.
 MANUAL = {
     "man1/flux-rabbit.html": "user",
     "man5/flux-config-rabbit.html": "admin",
     "man1/dws-sim.html": "dev",
 }
 
-# Of each page: by how much it is wider than its window, or its text than the box of the
-# theme in which it would move; what it says of its readers, with the page that this
-# leads to, and what stands before it; its blocks of code, and what their buttons copy.
-# A button is there when the library of its page is; what it copies, an element that
-# lives for a moment has.
+# Measures each page: the excess width over its window, or of its text over the theme's
+# box, which would scroll; the line on its readers, with its link and the text before;
+# its blocks of code, and the text that their buttons copy. A button exists once the
+# page's library is loaded, and copies from an element that lives for a moment.
 MEASURE = """
     let wider = 0;
     for (let box = doc.querySelector("article"); box; box = box.parentElement)
@@ -84,7 +83,7 @@ def told(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
-    """What the browser says of each page that is made of a source, by its name."""
+    """The browser's measures of each page that has a source, by its name."""
     sources = [*(TOP / "doc").rglob("*.rst"), *(TOP / "doc").rglob("*.md")]
     names = sorted(str(path.relative_to(TOP / "doc")) for path in sources)
     pages = [str(pathlib.Path(name).with_suffix(".html")) for name in names]
@@ -118,8 +117,8 @@ def commands(block: list[str]) -> str:
 
 
 def test_copies_have_no_prompts(told: dict[str, Any]) -> None:
-    """What a button copies of a block with prompts are its commands and nothing else;
-    of others everything."""
+    """A button copies only the commands of a block with prompts, and all of a block
+    without."""
     for page, of in told.items():
         assert len(of["copied"]) == len(of["blocks"]), page
         for block, copy in zip(of["blocks"], of["copied"], strict=True):

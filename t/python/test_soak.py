@@ -1,4 +1,4 @@
-# What a seed of scripts/soak stands for.
+# A seed of scripts/soak determines the jobs and steps of a run.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The same seed draws the same, whatever happens meanwhile."""
 
@@ -21,7 +21,7 @@ FAULTS = [f"fault {n}" for n in range(20)]
 
 
 def steps(draws, used):
-    """So many steps, each of which uses as many numbers more."""
+    """Draw steps, each of which uses 'count' further random numbers."""
     found = []
     for count in used:
         found.append((*draws.step(FAULTS), draws.rng.random()))
@@ -140,7 +140,7 @@ def test_wrong_things_are_alike_whatever_job_they_are_about():
 
 
 class Cluster:
-    """Has the objects that a test says."""
+    """Stands for the cluster, with the objects of a test."""
 
     def __init__(self):
         self.workflows = []

@@ -241,7 +241,7 @@ def test_what_is_promised_is_made_with_lustre(seed):
 
 
 def test_an_empty_rabbit_can_be_filled():
-    """To the last GiB that is there by the mapping, and no more."""
+    """Allocations fit up to the last GiB of the mapping's capacity, and no further."""
     site = Site()
     whole = usable(RAW)
     assert whole == 32 << 40

@@ -1,4 +1,4 @@
-# The pages that go through the specifications name tests that are there.
+# The pages on the specifications name existing tests.
 # SPDX-License-Identifier: LGPL-3.0-only
 """doc/dev/spec/*.rst."""
 

@@ -20,7 +20,7 @@ HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def expected(char: str) -> str:
-    """What is to become of a character, by Unicode's own database."""
+    """The replacement of a character, by Unicode's own database."""
     if char in "\t\n\r":
         return " "
     return "\ufffd" if unicodedata.category(char) in HIDDEN else char
@@ -44,7 +44,7 @@ def test_every_character_in_python() -> None:
 
 
 def test_every_character_in_c() -> None:
-    """JSON has no way to give C a NUL or a surrogate."""
+    """NUL and surrogates are left out, as JSON cannot pass them to C."""
     chars = [c for c in EVERYTHING[1:] if unicodedata.category(c) != "Cs"]
     shown = dws._call("clean", "".join(chars))
     assert len(shown) == len(chars)

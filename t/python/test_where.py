@@ -1,4 +1,4 @@
-# The pages that lead into the source name files and functions that are there.
+# The pages that guide through the source name existing files and functions.
 # SPDX-License-Identifier: LGPL-3.0-only
 """doc/dev/where.rst and doc/dev/tour.rst."""
 

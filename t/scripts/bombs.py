@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What a guest can do to the services with requests alone:
+"""Attack the services as a guest, with requests alone:
 
 bombs.py PIDS USERID PAYLOAD... <TOPICS
 
 Sends each topic, as that user, many requests with those payloads (JSON objects), in
-turn: too large, too deep, too many, and streams that are never ended. All of them stay
-open until the end. Between them the owner of the instance asks for dws.status.
+turn: too large, too deep, too many, and streams that are never ended. Requests stay
+open until the end. Between them the instance owner requests dws.status.
 
 Prints an object: "answers", by topic and kind of bomb how many requests were answered
 how by the end (a name of errno, "answer", or "none"), and "grown", how many MB each

@@ -2,7 +2,7 @@
 #
 # Put many [rabbit] tables to flux-coral2-dws --check-config and to flux config reload.
 # Usage: flux python config_table.py CONF_DIR PLAIN KUBECONFIG MAPPING
-"""Both have to refuse the same tables, with the same words."""
+"""The agent and the module have to reject the same tables, with the same words."""
 
 import contextlib
 import io

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """A stand-in for job-info on a rank other than 0, as a broker module.
 
-Load with ``flux module load --name=job-info deaf-job-info.py``. It passes all
-requests on to rank 0, but hears of no event of a job: as on a rank whose KVS has
-missed a change. A watch of a job's eventlog has no answer, and a look at it finds none.
+Load with ``flux module load --name=job-info deaf-job-info.py``. The module forwards
+requests to rank 0, but delivers no event of a job, as on a rank whose KVS has missed a
+change: a watch of a job's eventlog gets no response, and a look-up finds no eventlog.
 """
 
 from __future__ import annotations

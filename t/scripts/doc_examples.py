@@ -81,7 +81,7 @@ def examples(text: str) -> tuple[list[Example], int]:
 
 
 def pattern(expected: list[str]) -> re.Pattern[str]:
-    """What the output has to look like."""
+    """Pattern that the output has to match; "..." stands for any text."""
     out = []
     for line in expected:
         if line.strip() == "...":

@@ -128,7 +128,7 @@ class Cluster:
         return [obj for key, obj in self.objects.items() if key[0] == cmd["kind"]]
 
     def control(self):
-        """One pass of the controllers."""
+        """Run a pass of the controllers."""
         for key, obj in list(self.objects.items()):
             if key[0] != "workflows":
                 continue
@@ -217,7 +217,7 @@ class Cluster:
 
     @staticmethod
     def servers(rabbits):
-        """What is on these rabbits, and not said to be ready."""
+        """A Servers with storage on these rabbits, not reported as ready."""
         storage = [{"name": name} for name in rabbits]
         return {
             "metadata": {"name": "keep", "namespace": "default"},

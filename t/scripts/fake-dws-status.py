@@ -95,7 +95,7 @@ DIRECTIVES = [
     "#DW copy_out source=$DW_JOB_checkpoint/climate/simulations/run-2026-11/out "
     "destination=/lus/global/climate/simulations/run-2026-11/out",
 ]
-# One that gets on with a fault.
+# Index of the job that all requests by jobid get: it proceeds in spite of a fault.
 LOOKED_AT = 6
 PIB = 1 << 50
 NOTHING: dict[str, Any] = {
@@ -199,7 +199,7 @@ def container(n: int) -> dict[str, Any]:
 
 
 def asides(now: float, rabbits: int) -> dict[str, Any]:
-    """What else the module answers."""
+    """Responses of the module to its other requests."""
     rules = {
         "everybody": {"total": "2048TiB", "job": "1024TiB", "node": "32TiB"},
         "banks": {"total": "9000TiB", "per": "bank"},

@@ -2,12 +2,11 @@
 """A stand-in for the dws service, as a broker module, to test dws-jobtap.so.
 
 Load with ``flux module load --name=dws fake-dws.py [auto] [away] [fail-NAME=TEXT]``.
-It notes each request; ``dws.log`` returns the notes, ``dws.wait`` with ``{name,
-jobid}`` answers with one of them as soon as it is there. With ``auto`` every job
-goes through at once: its resources stay as they are and its environment gets
-``DW_JOB_test``. With ``away`` it notes who asks for the status of a job, and
-answers as if there were no module. ``fail-create=WORD`` answers that request with
-an error.
+The module records each request; ``dws.log`` returns the records, ``dws.wait`` with
+``{name, jobid}`` responds with one of them as soon as it exists. With ``auto`` every
+job succeeds at once: its resources do not change, and its environment gets
+``DW_JOB_test``. With ``away`` requests for the status of a job are recorded, and fail
+as if there were no module. ``fail-create=WORD`` fails that request.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Preloaded: clocks are so many seconds off as the file $JUMP_CLOCK says, which has two
- * doubles in it. They change for all processes in the same moment. The first is for the
- * wall clock of each process, as when somebody sets the time. The second is for the
- * monotonic clock of brokers alone: others wait until a time by that clock.
+ * Preloaded: shifts clocks by the seconds in the file $JUMP_CLOCK, two doubles, for
+ * all processes in the same moment. The first is for the wall clock of each process, as
+ * when somebody sets the time. The second is for the monotonic clock of brokers alone:
+ * other processes sleep until a time by that clock.
  */
 
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""One request to the simulated cluster, as its admin:
+"""Send a request to the simulated cluster, as its admin:
 
 k8s.py KUBECONFIG get|create|patch|delete KIND [NAME] [JSON]
 

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Wait for the end of what a test has made.
 
-The storage controller of NNF can lose a ClientMount: it is made while its NnfAccess
-is deleted, and as nothing refers to it from then on, nothing ever deletes it. One
-that has lost its NnfAccess so is named on stderr and taken away, as an admin has to.
-Its finalizer goes first, because NNF cannot unmount what has no storage any more.
+The storage controller of NNF can orphan a ClientMount that it creates while the
+NnfAccess is deleted: nothing refers to the ClientMount, and nothing ever deletes it.
+This program names such an orphan on stderr and deletes it, as an admin has to. The
+finalizer is removed first, because NNF cannot unmount storage that is gone.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def keys_after(text: str, words: str) -> list[str]:
     match = re.search(re.escape(words) + r"\s*`\{([^`]*)\}`", text)
     if not match:
         sys.exit(f"{DOC.name}: nothing like: {words} `{{...}}`")
-    # What is below a key is not looked at.
+    # Compare the top level only.
     flat = re.sub(r"\{[^{}]*\}", "", match[1])
     flat = re.sub(r"\{[^{}]*\}", "", flat)
     return [key.split(":")[0].strip() for key in flat.split(",")]

@@ -65,7 +65,7 @@ TRIALS = {
     "report": Trial("report --json", r'"canceled": ', real=True),
     "persistent list": Trial("persistent list", "{fs}"),
     "persistent show": Trial("persistent show {fs}", "{fs}"),
-    # These submit a job, which nobody but the owner can sign without flux-security.
+    # Both submit a job, which without flux-security the owner alone can sign.
     "persistent create": Trial("", elsewhere="t/t1032-persistent.t"),
     "persistent destroy": Trial("", elsewhere="t/t1032-persistent.t"),
     "persistent extend": Trial("persistent extend {fs} --expires 2h"),
@@ -102,7 +102,7 @@ def rows() -> dict[str, list[str]]:
 
 
 def missing(table: dict[str, list[str]]) -> list[str]:
-    """What the page or TRIALS does not have."""
+    """Commands that the page or TRIALS lacks."""
     there = {name.split()[0] for name in table}
     found = [f"no row for {name}" for name in sorted(set(COMMANDS) - there)]
     found += [f"no command {name}" for name in sorted(there - set(COMMANDS))]
@@ -111,7 +111,7 @@ def missing(table: dict[str, list[str]]) -> list[str]:
 
 
 class Users:
-    """Who tries, and with what."""
+    """Runs trials as the owner or as another user."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._real = args.mode == "real"

@@ -10,8 +10,7 @@
  *   brief=1       end each of them at once
  *
  * "run" and "finish" come before or after those of a plugin that was loaded before.
- * What has begun, and is not brief, ends when job-manager.site.end {"id", "what"} is
- * called.
+ * Unless "brief", an action ends with the request job-manager.site.end {"id", "what"}.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Preloaded: a name service that does not answer dws.so while the file $SLOW_NAMES
- * is there. Whoever waits has made the file $SLOW_NAMES.reached. The users in the file
- * $SLOW_NAMES.names, lines "UID NAME", are there for dws.so, too.
+ * exists. A waiting caller creates the file $SLOW_NAMES.reached. The users in the file
+ * $SLOW_NAMES.names, lines "UID NAME", exist for dws.so, too.
  */
 
 #define _GNU_SOURCE

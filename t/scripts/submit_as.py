@@ -2,8 +2,8 @@
 """Submit the jobspec on standard input as another user, as far as an instance of
 one user knows any: ``flux submit --dry-run ... | submit_as.py USERID``.
 
-It is signed in that user's name, with the mechanism that needs no key. Prints
-the job's id.
+Signs the jobspec in that user's name, with the mechanism that needs no key.
+Prints the job's id.
 """
 
 import base64

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Submit jobs with directives by the API: lines "DW | TEXT" of standard input, where
-"; " begins another line of DW. One with a TEXT must be refused, and the error must have
-it; the id of another is printed.
+"; " begins another line of DW. Flux must reject a job with a TEXT, with that TEXT in
+the error; the ids of the other jobs are printed.
 """
 
 import json

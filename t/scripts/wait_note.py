@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # Usage: wait_note.py JOBID REGEX [SECONDS]
-# An empty REGEX waits until there is none. Prints the annotation. It is asked
-# for again and again, with a limit that only a failure reaches.
+# An empty REGEX waits until there is none. Prints the annotation. Polls with a limit
+# that only a failure reaches.
 import re
 import sys
 import time

@@ -1,7 +1,7 @@
 # Constraints that flux submit has no options for.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# dws_submit_with CONSTRAINTS [OPTION...]: submit a job of a minute that has them
+# dws_submit_with CONSTRAINTS [OPTION...]: submit a job of a minute with these
 dws_submit_with () {
 	with=$1
 	shift
@@ -11,7 +11,7 @@ dws_submit_with () {
 	flux python "$DWS_SRCDIR/t/scripts/submit_json.py" job.json
 }
 
-# dws_nested DEPTH: constraints that are nested so many times, and which all nodes meet
+# dws_nested DEPTH: print constraints nested this deep, which all nodes meet
 dws_nested () {
 	before= after=
 	for i in $(seq $1); do

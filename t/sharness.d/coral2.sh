@@ -1,4 +1,4 @@
-# flux-coral2 as a site has it, for tests of taking over from it.
+# Runs flux-coral2 as a site does, for tests of the migration from it.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 . "$DWS_SRCDIR/scripts/lib/engines.sh"
@@ -18,20 +18,20 @@ coral2_configure () {
 	dws_use_fluxion R.graph
 }
 
-# coral2_packages: PYTHONPATH with its own packages, and none of ours for them.
+# coral2_packages: print a PYTHONPATH with its packages in place of ours.
 coral2_packages () {
 	mkdir -p coral2 &&
 	ln -sfn "$CORAL2"/lib/python3*/site-packages/flux_k8s coral2/flux_k8s &&
 	echo "$PWD/coral2:$CORAL2_CLIENT:$PYTHONPATH"
 }
 
-# coral2_graph <R: that its program makes of it.
+# coral2_graph <R: print R with the resource graph of its program.
 coral2_graph () {
 	env PYTHONPATH="$(coral2_packages)" "$FLUX" python \
 		"$CORAL2"/libexec/flux/cmd/flux-dws2jgf.py --no-validate --cluster-name=c mapping.json
 }
 
-# coral2_start: its plugin and its service. Returns when that serves.
+# coral2_start: load its plugin and start its service. Returns when that serves.
 coral2_start () {
 	flux jobtap load "$CORAL2/lib/flux/job-manager/plugins/dws-jobtap.so" &&
 	coral2_service
@@ -47,8 +47,8 @@ coral2_serves () {
 	timeout 10 flux python "$DWS_SRCDIR/t/scripts/rpc.py" dws.status >/dev/null 2>&1
 }
 
-# coral2_stop: as systemd does, also when it was stopped with SIGSTOP; one that was
-# not may be gone before it is told to go on.
+# coral2_stop: end the service as systemd does. SIGCONT is for a service stopped with
+# SIGSTOP; any other may be gone by then.
 coral2_stop () {
 	kill -TERM "$(cat "$DWS_TMP/coral2.pid")" &&
 	{ kill -CONT "$(cat "$DWS_TMP/coral2.pid")" || :; } &&
@@ -56,7 +56,7 @@ coral2_stop () {
 	rm "$DWS_TMP/coral2.pid"
 }
 
-# coral2_ended <LINES: the crowd ends like that, and nothing is left of it.
+# coral2_ended <LINES: the jobs of the crowd end as LINES say, and leave nothing.
 coral2_ended () {
 	cat >expected &&
 	dws_crowd outcome >outcome &&
@@ -64,12 +64,12 @@ coral2_ended () {
 	dws_wait_status ".jobs == 0"
 }
 
-# coral2_workflows FILTER: what jq makes of each workflow.
+# coral2_workflows FILTER: print each workflow through jq's FILTER.
 coral2_workflows () {
 	dws_k8s get workflows >list.out && jq -r ".items[] | $1" list.out
 }
 
-# coral2_labelled: all are ours.
+# coral2_labelled: all workflows have flux-dws' labels.
 coral2_labelled () {
 	flux kvs get dws.instance >instance.out &&
 	coral2_workflows ".metadata.labels.\"flux-framework.org/instance\"" >labels &&

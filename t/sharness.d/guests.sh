@@ -1,17 +1,17 @@
-# Requests as the owner of the instance sends them, and as other users do.
+# Sends requests as the instance owner, and as guests.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# rpc TOPIC [PAYLOAD]: sends a request, and prints the answer.
+# rpc TOPIC [PAYLOAD]: send a request, and print the response.
 rpc () {
 	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 
-# as_guest COMMAND [ARGUMENT...]: what it sends is said to come from another user.
+# as_guest COMMAND [ARGUMENT...]: run a command whose messages carry a guest's userid.
 as_guest () {
 	FLUX_HANDLE_USERID=${GUEST:-4242} FLUX_HANDLE_ROLEMASK=0x2 "$@"
 }
 
-# dws_guests: for dws_config. Other users may use the instance, and run jobs.
+# dws_guests: for dws_config. Guests may use the instance, and run jobs.
 dws_guests () {
 	cat <<-EOT
 	[access]

@@ -1,4 +1,4 @@
-# The parts of the release before this one, which scripts/setup --tests builds.
+# Runs parts of the release before this one, which scripts/setup --tests builds.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 NEIGHBOUR=$DWS_SRCDIR/.venv/neighbour
@@ -7,7 +7,7 @@ neighbour_found () {
     test -e "$NEIGHBOUR/commit"
 }
 
-# neighbour_python COMMAND...: with its Python packages for ours.
+# neighbour_python COMMAND...: run with its Python packages in place of ours.
 neighbour_python () {
     env PYTHONPATH="$NEIGHBOUR/python:$PYTHONPATH" flux python "$@"
 }
@@ -40,7 +40,7 @@ neighbour_module () {
     flux module load "$1" &&
     { ! test -e "$DWS_TMP/agent.pid" || dws_wait_status '.agent.synced == true'; }
 }
-# In one step, as the plugin is not to be away.
+# In one step, so that a plugin is loaded all the time.
 neighbour_plugin () {
     flux jobtap list >plugins.out &&
     if grep -q "^dws-jobtap.so$" plugins.out; then

@@ -1,8 +1,8 @@
-# Libraries that stand before the C library in all processes of an instance.
+# Preloads libraries in all processes of an instance.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# dws_preload NAME: for dws_config. Builds t/scripts/NAME.c and preloads it. flux-core
-# lets modules prefer the C library to what is preloaded, unless told not to.
+# dws_preload NAME: for dws_config. Builds t/scripts/NAME.c and preloads it. By default
+# flux-core lets modules resolve symbols in the C library before preloaded ones.
 dws_preload () {
 	${CC:-cc} -shared -fPIC -o "$DWS_TMP/$1.so" \
 		"$DWS_SRCDIR/t/scripts/$1.c" -ldl >&2 || exit 1

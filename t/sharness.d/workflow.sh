@@ -1,18 +1,18 @@
-# Rabbit jobs for t/*.t: submit one, catch it in a phase, see that all is clean.
+# Rabbit jobs for t/*.t: submit one, catch it in a phase, check that nothing is left.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 DWS_DIRECTIVE='#DW jobdw type=xfs capacity=10GiB name=scratch'
 DWS_LIMIT=300
 
-# Where a job can be caught: Flux phase or workflow state.
+# Phases of Flux and states of the workflow in which dws_catch can hold a job.
 DWS_PHASES='depend pending setup datain prerun running postrun dataout teardown'
 
-# dws_setup: everything that a rabbit job needs.
+# dws_setup: start everything that a rabbit job needs.
 dws_setup () {
     dws_start_sim "$@" && dws_load && dws_start_agent
 }
 
-# dws_workflow JOBID: the name of its workflow.
+# dws_workflow JOBID: print the name of its workflow.
 dws_workflow () {
     echo "fluxjob-$(flux job id --to=dec "$1")"
 }
@@ -65,7 +65,7 @@ dws_catch () {
     esac
 }
 
-# dws_let_go: undo what holds the job that dws_catch has caught.
+# dws_let_go: release the job that dws_catch holds.
 dws_let_go () {
     if test -n "$held"; then
         dws_ctl release "$held" || return 1
@@ -75,7 +75,8 @@ dws_let_go () {
     fi
 }
 
-# dws_clean: no workflow, mount or allocation, no job known, no node taken.
+# dws_clean: wait until no workflow, mount or allocation is left, no job is known to
+# flux-dws, and no node is allocated.
 dws_clean () {
     dws_ctl wait-idle --timeout $DWS_LIMIT &&
     dws_wait_status '.jobs == 0' &&
@@ -83,10 +84,9 @@ dws_clean () {
     test "$(flux resource list -s allocated -no '{nnodes}')" = 0
 }
 
-# dws_until COMMAND...: again and again, with a limit that only a failure
-# reaches. Only for what has no event (the state of the simulator, what the
-# scheduler knows, a file that a job writes): it is the one place with a pause,
-# so that what is waited for gets the processor.
+# dws_until COMMAND...: repeat until it succeeds, with a limit that only a failure
+# reaches. Use it for conditions without an event alone (the state of the simulator
+# or of the scheduler, a file that a job writes). No other function pauses.
 dws_until () {
     dws_end=$((SECONDS + DWS_LIMIT))
     until "$@"; do
@@ -98,8 +98,8 @@ dws_until () {
     done
 }
 
-# dws_limit [KEY SECONDS]: the only time limit of a state from here on. A test that
-# is about what one node does sets it when the others are done: they may be slow.
+# dws_limit [KEY SECONDS]: set the only time limit of a state. A test of one node
+# sets the limit when the other nodes are done, as these may be slow.
 dws_limit () {
     sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
     { test $# = 0 || echo "$1 = $2" >>"$DWS_TMP/conf.d/test.toml"; } &&
@@ -120,7 +120,7 @@ dws_kube_clean () {
     test "$(flux resource list -s allocated -no '{nnodes}')" = 0
 }
 
-# dws_ended_well JOBID: it runs to its end, in all states.
+# dws_ended_well JOBID: the job succeeds, and its workflow passes all states.
 dws_ended_well () {
     flux job attach $1 &&
     dws_wait_event $1 clean &&
@@ -129,13 +129,13 @@ dws_ended_well () {
     test_must_fail grep " exception " eventlog
 }
 
-# dws_run_job DIRECTIVES COMMAND: a job that does so. Sets jobid.
+# dws_run_job DIRECTIVES COMMAND: run a job that succeeds. Sets jobid.
 dws_run_job () {
     jobid=$(flux submit -N2 -S dw="$1" bash -c "$2") &&
     dws_ended_well $jobid
 }
 
-# dws_k8s VERB KIND [NAME] [JSON]: as the cluster's admin.
+# dws_k8s VERB KIND [NAME] [JSON]: send a request as the cluster's admin.
 dws_k8s () {
     "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/k8s.py" "$PWD/kubeconfig" "$@"
 }
@@ -145,19 +145,19 @@ dws_kube () {
     "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/kube_object.py" "$PWD/kubeconfig" "$@"
 }
 
-# dws_crowd COMMAND: a job in every phase at once, see t/scripts/crowd.py.
+# dws_crowd COMMAND: hold a job in every phase at once, see t/scripts/crowd.py.
 dws_crowd () {
     dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/crowd.py" "$@"
 }
 
-# dws_fault NAME TITLE COMMAND: what a fault does to a job in each phase. COMMAND
-# makes it, with jobs caught in all of them; they are let go after that, unless
-# COMMAND does it. Each has to end as a line of the test file says for NAME:
+# dws_fault NAME TITLE COMMAND: check the effect of a fault on jobs in each phase.
+# COMMAND injects the fault while a job is held in each phase; the jobs are released
+# then, unless COMMAND does that. Each job has to end as the test file says for NAME:
 #
 #   # FAULT NAME: text for doc/faults.md
 #   #   PHASE...: RESULT: text for doc/faults.md
 #
-# where RESULT is what t/scripts/crowd.py says of such a job's end.
+# where RESULT is the outcome of the job in the words of t/scripts/crowd.py.
 dws_fault () {
     test_expect_success "$1: a job in every phase" '
         dws_crowd catch
@@ -169,15 +169,15 @@ dws_fault () {
     "
 }
 
-# dws_hang on|off: the mounts of all nodes, so that nothing of it depends on how
-# far the cluster gets meanwhile.
+# dws_hang on|off: hang the mounts of all nodes, so that the outcome does not depend on
+# the progress of the cluster meanwhile.
 dws_hang () {
     for node in $(seq -f node%g 0 $(($DWS_NODES - 1))); do
         dws_ctl hang-mount $node $1 || return 1
     done
 }
 
-# dws_mounted COUNT: as many nodes have a file system mounted.
+# dws_mounted COUNT: this many nodes have a file system mounted.
 dws_mounted () {
     dws_ctl state >state.out && jq -e ".mounts == $1" state.out >/dev/null
 }
@@ -193,7 +193,7 @@ dws_is_disabled () {
         | keys | join(" ")' disabled.out)" = "$1"
 }
 
-# dws_outcomes NAME FILE: the crowd ends as that test file says, and clean.
+# dws_outcomes NAME FILE: the crowd ends as that test file says, and leaves nothing.
 dws_outcomes () {
     dws_crowd outcome >outcome &&
     "$DWS_PYTHON" "$DWS_SRCDIR/scripts/lib/faults.py" --expect "$1" "$2" \
