@@ -526,7 +526,7 @@ test_expect_success 'so does one in the prolog' '
 	epilog_remove $jobid &&
 	expect $jobid clean
 '
-test_expect_success 'a refused post_run does not hold the job for ever' '
+test_expect_success 'a refused post_run does not hold the job forever' '
 	flux module remove dws &&
 	flux module load --name=dws $FAKE "fail-post_run=out-of-order" &&
 	jobid=$(submit_dw true) &&

@@ -190,7 +190,7 @@ test_expect_success 'who does not want it any more keeps nobody from it' '
 	done_well $wide && done_well $narrow &&
 	dws_clean
 '
-test_expect_success 'persistent storage has it for ever: no job waits for that, and reads what to do' '
+test_expect_success 'persistent storage has it forever: no job waits for that, and reads what to do' '
 	submit 0 "#DW create_persistent type=lustre capacity=1GiB name=lus" &&
 	done_well $jobid &&
 	submit 1 &&

@@ -188,7 +188,7 @@ test_expect_success 'an end whose answer drips drains nothing' '
 	grep "no answer in 0.5 s" err &&
 	test -z "$(flux resource drain -no {nodelist})"
 '
-test_expect_success '400 for ever ends before the alarm, and drains' '
+test_expect_success '400 forever ends before the alarm, and drains' '
 	atom_start "{\"status\": 400}" &&
 	test_must_fail atom_notice begin --alarm 4 2>err && atom_stop &&
 	grep "ATOM answered 400 to the begin" err &&

@@ -99,7 +99,7 @@ test_expect_success 'one that has only this one gets it after that' '
 	rig remove odd &&
 	nnf_clean
 '
-test_expect_success 'persistent storage has it for ever: the job is refused with its name' '
+test_expect_success 'persistent storage has it forever: the job is refused with its name' '
 	create=$(nnf_submit "#DW create_persistent type=lustre capacity=2GiB name=lus" \
 		-N1 --requires=rank:0 true) &&
 	dws_ended_well $create &&
