@@ -104,4 +104,12 @@ test_expect_success 'an agent that ends while it is asked refuses nothing, nor d
 	start_agent && agent=$(cat "$DWS_TMP/agent.pid") &&
 	serves
 '
+test_expect_success 'an agent that hangs is not asked about what is not its own' '
+	kill -STOP $agent &&
+	sed "/^kubeconfig = /a tc_timeout = 47" good.toml >"$CONFIG" &&
+	flux config reload &&
+	dws_wait_status ".agent.commands == 0" &&
+	kill -CONT $agent &&
+	serves
+'
 test_done

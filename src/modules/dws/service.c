@@ -276,12 +276,14 @@ static bool agent_concerned (const struct dws_config *before,
     return !same;
 }
 
-/* A new configuration whose names are being looked up, or that is about to be used.
+/* A new configuration that is being checked: the agent is asked about its kubeconfig, and
+ * the worker looks up its names.
  */
 struct reload {
     const flux_msg_t *msg;
     flux_conf_t *conf;          // NULL once the handle owns it
     struct dws_config *config;  // NULL once the module owns it
+    bool agent_concerned;
 };
 
 static void reload_destroy (void *arg)
@@ -297,10 +299,38 @@ static void reload_destroy (void *arg)
     }
 }
 
+static struct reload *reload_create (struct dws_ctx *ctx, const flux_msg_t *msg,
+                                     dws_error_t *error)
+{
+    struct reload *reload;
+
+    if (!(reload = calloc (1, sizeof (*reload)))
+        || flux_module_config_request_decode (msg, &reload->conf) < 0
+        || !(reload->config = config_create (reload->conf, NULL, error))) {
+        reload_destroy (reload);
+        return NULL;
+    }
+    reload->msg = flux_msg_incref (msg);
+    reload->agent_concerned = agent_concerned (ctx->config, reload->config);
+    return reload;
+}
+
+/* All of 'from', which is left empty: its owner may destroy it.
+ */
+static struct reload *reload_take (struct reload *from)
+{
+    struct reload *reload;
+
+    if ((reload = malloc (sizeof (*reload)))) {
+        *reload = *from;
+        *from = (struct reload){ 0 };
+    }
+    return reload;
+}
+
 static void reload_apply (struct dws_ctx *ctx, json_t *unknown, void *arg)
 {
     struct reload *reload = arg;
-    bool tell_agent;
 
     if (json_array_size (unknown) > 0) {
         errno = EINVAL;
@@ -313,13 +343,12 @@ static void reload_apply (struct dws_ctx *ctx, json_t *unknown, void *arg)
         return;
     }
     reload->conf = NULL;
-    tell_agent = agent_concerned (ctx->config, reload->config);
     dws_config_destroy (ctx->config);
     ctx->config = reload->config;
     reload->config = NULL;
     totals_recount (ctx->totals);
     storages_remap (ctx->storages);
-    if (tell_agent)
+    if (reload->agent_concerned)
         agent_reconfigure (ctx->agent);
     health_changed (ctx->health);
     expire_look (ctx->expire);
@@ -328,28 +357,20 @@ static void reload_apply (struct dws_ctx *ctx, json_t *unknown, void *arg)
     respond (ctx->h, reload->msg, 0, NULL);
 }
 
-static void reload_begin (struct dws_ctx *ctx, const flux_msg_t *msg)
+/* Takes over 'reload', whose kubeconfig is good.
+ */
+static void reload_names (struct dws_ctx *ctx, struct reload *reload)
 {
-    flux_t *h = ctx->h;
-    struct reload *reload;
-    dws_error_t error = { "" };
+    const flux_msg_t *msg = flux_msg_incref (reload->msg);
 
-    if (!(reload = calloc (1, sizeof (*reload)))
-        || flux_module_config_request_decode (msg, &reload->conf) < 0
-        || !(reload->config = config_create (reload->conf, NULL, &error)))
-        goto error;
-    reload->msg = flux_msg_incref (msg);
     if (!dws_config_has_names (reload->config->limits_table)) {
         reload_apply (ctx, NULL, reload);
         reload_destroy (reload);
     }
     else if (limits_find_names (ctx, reload->config->limits_table, reload_apply,
                                 reload_destroy, reload) < 0)
-        respond (h, msg, -1, NULL);
-    return;
-error:
-    respond (h, msg, -1, error.text[0] ? error.text : NULL);
-    reload_destroy (reload);
+        respond (ctx->h, msg, -1, NULL);
+    flux_msg_decref (msg);
 }
 
 /* If no agent can check the kubeconfig, the module's own check of the file must
@@ -357,47 +378,49 @@ error:
  */
 static void reload_kubeconfig_cb (const struct call *call, flux_future_t *f)
 {
-    const flux_msg_t *msg = call->arg;
+    struct reload *reload = (struct reload *)call->arg;
     const char *fault = NULL;
 
-    if (flux_rpc_get_unpack (f, "{s:[s]}", "objects", &fault) < 0) {
-        reload_begin (call->ctx, msg);
-        return;
+    if (flux_rpc_get_unpack (f, "{s:[s]}", "objects", &fault) == 0) {
+        errno = EINVAL;
+        respond (call->ctx->h, reload->msg, -1, fault);
     }
-    errno = EINVAL;
-    respond (call->ctx->h, msg, -1, fault);
+    else if (!(reload = reload_take (reload)))
+        respond (call->ctx->h, ((struct reload *)call->arg)->msg, -1, NULL);
+    else
+        reload_names (call->ctx, reload);
 }
 
-/* Either the whole new configuration is good, or the old one stays.
+/* Either the whole new configuration is good, or the old one stays. The agent is asked
+ * only if something changes for it: it may hang, and flux-core waits for the answer
+ * before it serves any other request about the configuration.
  */
 static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
                               const flux_msg_t *msg, void *arg)
 {
     struct dws_ctx *ctx = arg;
-    struct dws_config *config = NULL;
-    flux_conf_t *conf = NULL;
-    flux_future_t *f = NULL;
+    struct reload *reload;
+    flux_future_t *f;
     dws_error_t error = { "" };
 
-    if (flux_module_config_request_decode (msg, &conf) < 0
-        || !(config = config_create (conf, NULL, &error))
-        || !(f = flux_rpc_pack (h, DWS_TOPIC_KUBECONFIG, FLUX_NODEID_ANY, 0,
-                                "{s:s*}", "path", config->kubeconfig)))
-        goto error;
-    if (flux_future_aux_set (f, NULL, (void *)flux_msg_incref (msg),
-                             (flux_free_f)flux_msg_decref) < 0) {
-        flux_msg_decref (msg);
-        flux_future_destroy (f);
-        goto error;
+    if (!(reload = reload_create (ctx, msg, &error))) {
+        respond (h, msg, -1, error.text[0] ? error.text : NULL);
+        return;
     }
-    if (calls_add_within (ctx, f, KUBECONFIG_S, msg, reload_kubeconfig_cb) < 0)
-        goto error;
-    goto out;
-error:
-    respond (h, msg, -1, error.text[0] ? error.text : NULL);
-out:
-    dws_config_destroy (config);
-    flux_conf_decref (conf);
+    if (!reload->agent_concerned) {
+        reload_names (ctx, reload);
+        return;
+    }
+    f = flux_rpc_pack (h, DWS_TOPIC_KUBECONFIG, FLUX_NODEID_ANY, 0,
+                       "{s:s*}", "path", reload->config->kubeconfig);
+    if (!f || flux_future_aux_set (f, NULL, reload, reload_destroy) < 0) {
+        respond (h, msg, -1, NULL);
+        flux_future_destroy (f);
+        reload_destroy (reload);
+    }
+    else if (calls_add_within (ctx, f, KUBECONFIG_S, reload,
+                               reload_kubeconfig_cb) < 0)
+        respond (h, msg, -1, NULL);
 }
 
 static const struct flux_msg_handler_spec htab[] = {
