@@ -70,7 +70,10 @@ class Cluster:
         return obj
 
     def run(self, cmd):
-        return getattr(self, "do_" + cmd["op"].replace("-", "_"))(cmd)
+        do = getattr(self, "do_" + cmd["op"].replace("-", "_"), None)
+        if do is None:
+            raise Refused(501, f"the stand-in has no command {cmd['op']}")
+        return do(cmd)
 
     def do_kubeconfig(self, cmd):
         return []  # any can be used
