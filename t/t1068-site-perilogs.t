@@ -89,6 +89,19 @@ written () {
 	flux job info $jobid jobspec >jobspec &&
 	jq -e "[.resources | .. | objects | select(.type == \"ssd\")] | length == 1" jobspec
 }
+# spoil ORDER: a job gets an exception between our prolog and its tasks
+spoil () {
+	load $1 raise=prolog-finish &&
+	jobid=$(flux submit -N2 -S dw="$COPY" true) &&
+	dws_wait_event -m type=site $jobid exception &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	sed -n "/ exception /,\$p" eventlog |
+		grep " finish \| release \| epilog-start .*dws-epilog" >order &&
+	head -n1 order | grep -v " epilog-start " &&
+	grep " epilog-start " order &&
+	dws_clean && dws_drained "" && dws_disabled
+}
 
 test_expect_success 'load everything' '
 	${CC:-cc} -Wall -Werror -shared -fPIC -o site.so \
@@ -123,6 +136,10 @@ test_expect_success 'an exception of a site at the end of the tasks costs no dat
 	dws_wait_event -m type=site $jobid exception &&
 	dws_wait_event $jobid clean &&
 	nothing_lost
+'
+# Flux has asked for the tasks by then: they may run before they are killed.
+test_expect_success 'an exception as the tasks start: they end before Teardown' '
+	spoil site-first && spoil ours-first
 '
 for order in site-first ours-first; do
 	test_expect_success "$order, it writes the resources of a job: these are not ours" "

@@ -163,9 +163,9 @@ static int hold_epilog (struct jobtap_job *job)
     return 0;
 }
 
-/* A job whose tasks were started is not over in CLEANUP: after an exception
- * they still have to be killed. For such a job the finish event begins the
- * epilog.
+/* A job whose tasks were started, or asked for, is not over in CLEANUP: after an
+ * exception they still have to be killed. For such a job the finish event, or the last
+ * release of its nodes, begins the epilog.
  */
 static int cleanup_cb (flux_plugin_t *p,
                        const char *topic,
@@ -200,9 +200,9 @@ static int exception_event (struct jobtap_job *job, json_t *entry)
     return 0;
 }
 
-/* The last release of nodes comes after the finish event. But tasks that were
- * lost with the leader have none: there is an exception, and the release in the
- * same turn, often before the eventlog has been read.
+/* The last release of nodes comes after the finish event. But tasks that were lost with
+ * the leader, or never started, have none: there is an exception, and the release, often
+ * before the eventlog has been read.
  */
 static int release_event (struct jobtap_job *job, json_t *entry)
 {

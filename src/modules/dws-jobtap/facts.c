@@ -66,29 +66,6 @@ static bool is_fatal (json_t *entry)
         && severity == 0;
 }
 
-static double entry_time (json_t *entry)
-{
-    return json_number_value (json_object_get (entry, "timestamp"));
-}
-
-/* 'begun': the entry comes after the event with which the epilog begins.
- */
-static void apply_exception (struct jobtap_facts *facts, json_t *entry,
-                             bool begun)
-{
-    bool timeout = jobtap_facts_is_timeout (facts, entry);
-
-    facts->exception = true;
-    if (begun) {
-        facts->cut_short = true;
-        facts->abandoned |= timeout;
-    }
-    else {
-        facts->t_early = entry_time (entry);
-        facts->early_timeout = timeout;
-    }
-}
-
 /* An event may be seen twice, in the eventlog and as it happens. Without memory no other
  * dependency is waited for.
  */
@@ -105,25 +82,28 @@ static void apply_other (struct jobtap_facts *facts, json_t *context, bool holds
 
 /* An event that is seen twice has the same time, and counts once.
  */
-static void apply_rebuild (struct jobtap_facts *facts, const char *name,
-                           double timestamp)
+static void apply_hold (json_t **holds, const char *name, double timestamp,
+                        json_t *context)
 {
-    char key[64];
+    const char *s = json_string_value (json_object_get (context, "description"));
+    char key[256];
 
-    snprintf (key, sizeof (key), "%s %.6f", name, timestamp);
-    if (facts->rebuilds || (facts->rebuilds = json_object ()))
-        (void)json_object_set_new (facts->rebuilds, key, json_null ());
+    snprintf (key, sizeof (key), "%s %.6f %s", name, timestamp, s ? s : "");
+    if (*holds || (*holds = json_object ()))
+        (void)json_object_set_new (*holds, key, json_null ());
 }
 
-size_t jobtap_facts_rebuilds (const struct jobtap_facts *facts)
+/* How many of these prologs, or epilogs, have started and not finished?
+ */
+static size_t count_held (json_t *holds)
 {
     size_t started = 0;
     size_t finished = 0;
     const char *key;
     json_t *value;
 
-    json_object_foreach (facts->rebuilds, key, value) {
-        if (!strncmp (key, "epilog-start", strlen ("epilog-start")))
+    json_object_foreach (holds, key, value) {
+        if (!strncmp (key + strlen ("prolog"), "-start", strlen ("-start")))
             started++;
         else
             finished++;
@@ -131,10 +111,52 @@ size_t jobtap_facts_rebuilds (const struct jobtap_facts *facts)
     return started > finished ? started - finished : 0;
 }
 
+size_t jobtap_facts_rebuilds (const struct jobtap_facts *facts)
+{
+    return count_held (facts->rebuilds);
+}
+
+/* Flux asks for the tasks when the last prolog has finished. Their start event comes
+ * when all job shells run, which may be long after.
+ */
+static bool is_starting (const struct jobtap_facts *facts)
+{
+    return facts->allocated
+        && !facts->run_started
+        && count_held (facts->prologs) == 0;
+}
+
+static double entry_time (json_t *entry)
+{
+    return json_number_value (json_object_get (entry, "timestamp"));
+}
+
+/* 'begun': the entry comes after the event with which the epilog begins.
+ */
+static void apply_exception (struct jobtap_facts *facts, json_t *entry,
+                             bool begun)
+{
+    bool timeout = jobtap_facts_is_timeout (facts, entry);
+
+    if (!facts->exception)
+        facts->starting = is_starting (facts);
+    facts->exception = true;
+    if (begun) {
+        facts->cut_short = true;
+        facts->abandoned |= timeout;
+    }
+    else {
+        facts->t_early = entry_time (entry);
+        facts->early_timeout = timeout;
+    }
+}
+
 void jobtap_facts_clear (struct jobtap_facts *facts)
 {
     json_decref (facts->rebuilds);
     facts->rebuilds = NULL;
+    json_decref (facts->prologs);
+    facts->prologs = NULL;
     json_decref (facts->others);
     facts->others = NULL;
 }
@@ -184,14 +206,19 @@ static int apply_entry (struct jobtap_facts *facts, json_t *entry, bool begun)
         facts->depend_removed |= describes (context, DWS_DEPENDENCY);
         apply_other (facts, context, false);
     }
+    else if (!strcmp (name, "alloc"))
+        facts->allocated = true;
     else if (!strcmp (name, "prolog-start")) {
+        apply_hold (&facts->prologs, name, timestamp, context);
         if (describes (context, DWS_PROLOG)) {
             facts->prolog_started = true;
             facts->t_prolog = timestamp;
         }
     }
-    else if (!strcmp (name, "prolog-finish"))
+    else if (!strcmp (name, "prolog-finish")) {
+        apply_hold (&facts->prologs, name, timestamp, context);
         facts->prolog_finished |= describes (context, DWS_PROLOG);
+    }
     else if (!strcmp (name, DWS_ENVIRONMENT))
         facts->environment_posted = true;
     else if (!strcmp (name, "start")) {
@@ -210,12 +237,12 @@ static int apply_entry (struct jobtap_facts *facts, json_t *entry, bool begun)
             facts->t_epilog = timestamp;
         }
         if (describes (context, DWS_REBUILD))
-            apply_rebuild (facts, name, timestamp);
+            apply_hold (&facts->rebuilds, name, timestamp, context);
     }
     else if (!strcmp (name, "epilog-finish")) {
         facts->epilog_finished |= describes (context, DWS_EPILOG);
         if (describes (context, DWS_REBUILD))
-            apply_rebuild (facts, name, timestamp);
+            apply_hold (&facts->rebuilds, name, timestamp, context);
     }
     else if (is_fatal (entry))
         apply_exception (facts, entry, begun);
@@ -227,8 +254,19 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
     return apply_entry (facts, entry, facts->epilog_started);
 }
 
+/* Was the job starting when it got its first fatal exception? The facts may have been
+ * seen in another order than the entries 'read', and one that was not read came later.
+ */
+static void see_starting (struct jobtap_facts *facts,
+                          const struct jobtap_facts *read)
+{
+    if (facts->exception)
+        facts->starting = read->exception ? read->starting : is_starting (read);
+}
+
 int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
 {
+    struct jobtap_facts read = { .owner = facts->owner };
     double t_early = facts->t_early;
     bool early_timeout = facts->early_timeout;
     bool met = t_early <= 0.;
@@ -241,8 +279,11 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
         return -1;
     }
     json_array_foreach (entries, index, entry) {
-        if (apply_entry (facts, entry, begun) < 0)
+        if (apply_entry (facts, entry, begun) < 0) {
+            jobtap_facts_clear (&read);
             return -1;
+        }
+        (void)apply_entry (&read, entry, begun);
         begun |= is_epilog_start (entry);
         met |= is_fatal (entry) && entry_time (entry) == t_early;
     }
@@ -251,6 +292,8 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
         facts->cut_short = true;
         facts->abandoned |= early_timeout;
     }
+    see_starting (facts, &read);
+    jobtap_facts_clear (&read);
     return 0;
 }
 
@@ -300,7 +343,7 @@ bool jobtap_facts_cut_short (const struct jobtap_facts *facts)
 bool jobtap_facts_epilog_due (const struct jobtap_facts *facts)
 {
     return !has_epilog (facts)
-        && (!facts->run_started || facts->run_finished);
+        && (facts->run_finished || !(facts->run_started || facts->starting));
 }
 
 const char *jobtap_facts_phase (const struct jobtap_facts *facts,
@@ -318,8 +361,8 @@ const char *jobtap_facts_phase (const struct jobtap_facts *facts,
         case FLUX_JOB_STATE_CLEANUP:
             if (epilog_ended (facts))
                 return NULL;
-            /* After an exception the tasks go on until they are killed, and
-             * the epilog begins when they are gone.
+            /* After an exception the tasks go on, or start even, until they are
+             * killed, and the epilog begins when they are gone.
              */
             if (!has_epilog (facts) && !jobtap_facts_epilog_due (facts))
                 return "running";

@@ -40,16 +40,19 @@ struct jobtap_facts {
     bool depend_removed;
     bool prolog_started;
     bool prolog_finished;
+    json_t *prologs;            // {EVENT TIME NAME: null}: of all plugins, or NULL
     bool environment_posted;
+    bool allocated;
     bool run_started;
     bool run_finished;          // or lost, and its nodes released
     bool epilog_started;
     bool epilog_finished;
-    json_t *rebuilds;           // {EVENT TIME: null}: those of DWS_REBUILD, or NULL
+    json_t *rebuilds;           // {EVENT TIME NAME: null}: those of DWS_REBUILD, or NULL
     json_t *others;             // {DESCRIPTION: BOOL}: dependencies besides ours,
                                 //  true of those that hold the job
     int urgency;                // 0: the job is held
     bool exception;             // a fatal exception was raised
+    bool starting;              // when its tasks were asked for, and did not run yet
     bool prolonged;             // its time limit counts from the start of the tasks
     double t_prolog;            // when the prolog began (s since the epoch)
     double t_start;             // the tasks

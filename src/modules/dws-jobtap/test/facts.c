@@ -305,6 +305,67 @@ static void test_killed (void **state)
                          "epilog");
 }
 
+/* An exception while Flux starts the tasks: the epilog is due when Flux has let go of the
+ * nodes. A prolog that still runs, of whatever plugin, keeps Flux from starting them.
+ * 'seen' happens before the eventlog is read.
+ */
+static void test_starting (void **state)
+{
+    static const struct {
+        const char *name;
+        const char *context;
+    } events[] = {
+        { "alloc", NULL },
+        { "prolog-start", "{'description':'site'}" },
+        { "prolog-start", "{'description':'dws-setup'}" },
+        { "prolog-finish", "{'description':'dws-setup','status':0}" },
+        { "prolog-finish", "{'description':'site','status':0}" },
+        { "start", NULL },
+    };
+    size_t count = sizeof (events) / sizeof (events[0]);
+
+    /* The exception comes after so many events. */
+    for (size_t at = 0; at <= count; at++) {
+        bool due = at != 1 && at < count - 1;   // no nodes, or a prolog that runs
+        json_t *log = json_array ();
+        json_t *o;
+
+        for (size_t i = 0; i <= count; i++) {
+            if (i == at) {
+                o = entry (100.5 + i, "exception", "{'type':'x','severity':0}");
+                json_array_append_new (log, o);
+            }
+            if (i < at || (i < count
+                           && !strcmp (events[i].name, "prolog-finish"))) {
+                o = entry (101 + i, events[i].name, events[i].context);
+                json_array_append_new (log, o);
+            }
+        }
+        /* As they happen, or from some of them on, and then all in the eventlog. */
+        for (size_t seen = 0; seen <= json_array_size (log); seen++) {
+            struct jobtap_facts facts = { 0 };
+
+            for (size_t i = seen; i < json_array_size (log); i++) {
+                o = json_array_get (log, i);
+                assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+            }
+            if (seen > 0)
+                assert_int_equal (jobtap_facts_apply_all (&facts, log), 0);
+            assert_int_equal (jobtap_facts_epilog_due (&facts), due);
+            if (!due)
+                assert_string_equal (
+                    jobtap_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP),
+                    "running");
+            o = entry (200, "release", "{'ranks':'all','final':true}");
+            assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+            json_decref (o);
+            assert_true (jobtap_facts_epilog_due (&facts));
+            jobtap_facts_clear (&facts);
+        }
+        json_decref (log);
+    }
+}
+
 /* Tasks that are lost do not finish, but their nodes are released.
  */
 static void test_lost (void **state)
@@ -485,6 +546,7 @@ int main (void)
         cmocka_unit_test (test_exception),
         cmocka_unit_test (test_others_come_first),
         cmocka_unit_test (test_killed),
+        cmocka_unit_test (test_starting),
         cmocka_unit_test (test_lost),
         cmocka_unit_test (test_rebuilds),
         cmocka_unit_test (test_ending),
