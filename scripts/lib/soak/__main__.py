@@ -275,7 +275,7 @@ class Run:
         self._check()
 
     def _check(self) -> None:
-        for text in self._rules.check(time.time()):
+        for text in self._rules.check():
             self.say(text)
             self._wrong.append(text)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -57,6 +58,7 @@ class Rules:
         kube: connects to the cluster, which need not answer.
         jobs: all submitted jobs, by their ids.
         completed: whether Flux reports a job as completed.
+        clock: the time in s since the epoch.
     """
 
     def __init__(
@@ -64,16 +66,18 @@ class Rules:
         kube: Callable[[], Kube],
         jobs: dict[int, Job],
         completed: Callable[[int], bool],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._kube = kube
         self._jobs = jobs
         self._completed = completed
+        self._clock = clock
         # earliest time at which each file system with a lease may be deleted, by name
         self._lent: dict[str, float] = {}
         self.most = 0  # highest sum of bytes of one user's jobs
 
-    def check(self, now: float) -> list[str]:
-        """Violations at the time 'now' (s since the epoch)."""
+    def check(self) -> list[str]:
+        """Violations now."""
         try:
             kube = self._kube()
             workflows, _ = kube.list_all("workflows")
@@ -82,7 +86,8 @@ class Rules:
         except ApiError:
             return []
         total = self._total(workflows, _made(servers))
-        return [*total, *self._time(persistent, now)]
+        # The answers may have taken long: what is gone had this time to go.
+        return [*total, *self._time(persistent, self._clock())]
 
     def _total(
         self, workflows: Sequence[Mapping[str, Any]], made: set[str]
