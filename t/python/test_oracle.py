@@ -70,7 +70,8 @@ def named(name, **more):
 
 
 def put(history, plural, name, *seen):
-    history.seen[(plural, "default", name)] = [Seen(at, item) for at, item in seen]
+    """Each of 'seen' is a time and an object, and may have a version."""
+    history.seen[(plural, "default", name)] = [Seen(*one) for one in seen]
 
 
 def servers(size, count=1):
@@ -197,6 +198,57 @@ def test_what_was_done_by_hand_is_nobodys_fault():
 def test_a_mount_under_the_next_job():
     (wrong,) = verdict(history(unmounted=30))
     assert "fluxjob-2: began on node0 with a mount of fluxjob-1" in wrong
+
+
+def test_a_mount_whose_end_is_seen_late():
+    """The workflow was in Teardown at 13.5, after the mount was gone."""
+    seen = history(unmounted=30)
+    mount = ("clientmounts", "default", "mount-1")
+    seen.seen[mount][-1] = Seen(30, None, 100)
+    seen.marks = [(99, 12.5), (101, 13.5)]
+    assert verdict(seen) == []
+    seen.marks = [(99, 13.5), (101, 29.0)]
+    assert "it was gone 12.0 s later" in verdict(seen)[0]
+
+
+def test_the_end_of_tasks_that_the_instance_forgot():
+    again = job(finish=11.2)
+    again.eventlog.append(
+        {"timestamp": 11.1, "name": "exception", "context": {"severity": 0}}
+    )
+    assert "PostRun was asked for before its tasks had ended" in verdict(None, again)[0]
+    again.killed = True
+    assert verdict(None, again) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"userID": 7}, ""),
+        ({"userID": 8}, "its workflow has user 8, and the job 7"),
+        ({"dwDirectives": ["#DW jobdw type=xfs capacity=10GiB name=work"]}, ""),
+        ({"dwDirectives": []}, "is '' in its workflow"),
+        ({"dwDirectives": ["#DW jobdw type=xfs name=work"]}, "in its workflow"),
+    ],
+)
+def test_the_wishes_of_a_job(spec, text):
+    seen = history()
+    for one in seen.seen["workflows", "default", "fluxjob-1"][:-1]:
+        one.object["spec"].update(spec)
+    mine = job()
+    mine.eventlog[0]["context"] = {"userid": 7}
+    wrong = verdict(seen, mine, later())
+    assert len(wrong) == bool(text) and text in "".join(wrong)
+
+
+def test_versions_of_a_history():
+    seen = History()
+    for version, at in enumerate([1, 1, 2], start=5):
+        item = named("fluxjob-1", status={"readyChange": stamp(at)})
+        item["metadata"]["resourceVersion"] = str(version)
+        seen.note("workflows", item, before=10)
+    assert seen.marks == [(15, 1), (17, 2)]
+    assert [seen.latest(Seen(9, None, n)) for n in (0, 14, 15, 17)] == [9, 1, 2, 9]
 
 
 def test_mounts_of_jobs_that_share_a_node_are_no_fault():

@@ -10,6 +10,7 @@ import pathlib
 import threading
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from kubernetes import client, config, watch
@@ -20,13 +21,8 @@ Key = tuple[str, str, str]  # plural, namespace, name
 
 GROUP = "dataworkflowservices.github.io"
 # Workflows, and the kinds of objects that belong to them.
-OF_WORKFLOWS = (
-    "workflows",
-    "clientmounts",
-    "computes",
-    "servers",
-    "directivebreakdowns",
-)
+PARTS = ("clientmounts", "computes", "servers", "directivebreakdowns")
+OF_WORKFLOWS = ("workflows", *PARTS)
 KINDS = (*OF_WORKFLOWS, "persistentstorageinstances", "storages", "systemstatuses")
 AGAIN_S = 0.1
 # Errors while the server is down, cuts off an answer or rewrites its kubeconfig.
@@ -34,63 +30,59 @@ AWAY = (OSError, ValueError, HTTPError, client.ApiException, config.ConfigExcept
 # Restart a watch after this silence: a server that was stopped, or killed without
 # closing its sockets, may never continue the watch.
 SILENT_S = 5.0
+# More than all versions of a run: a restored server counts from lower versions.
+RESTORED = 10**12
+
+
+def stamp(text: str) -> float:
+    """A time in an object, in s since the epoch."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def _newest(item: Object | None) -> str:
+    """The latest time in a workflow."""
+    status = (item or {}).get("status", {})
+    return max(status.get("desiredStateChange") or "", status.get("readyChange") or "")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A version of an object.
-
-    Attributes:
-        time: when it was seen, in s since the epoch.
-        object: None once it is gone.
-    """
+    """A version of an object: when it was seen, in s since the epoch; None once the
+    object is gone; its place among all versions of all objects, 0 if unknown."""
 
     time: float
     object: Object | None
+    version: int = 0
 
 
 class History:
-    """Distinct versions of each object, oldest first."""
+    """Distinct versions of each object, oldest first; times without a watch, by kind,
+    of which versions may be missing; versions with the time at which they were made."""
 
     def __init__(self) -> None:
         self.seen: dict[Key, list[Seen]] = {}
-        # times without a watch by kind, in s since the epoch: versions that came and
-        # went then are missing
         self.gaps: dict[str, list[tuple[float, float]]] = {}
-        self._lock = threading.Lock()
+        self.marks: list[tuple[int, float]] = []
 
-    def note(self, plural: str, item: Object, gone: bool = False) -> None:
+    def note(
+        self, plural: str, item: Object, gone: bool = False, before: int = 0
+    ) -> int:
+        """Add a version, which is one of 'before' versions more. Returns its place."""
         meta = item["metadata"]
-        key = (plural, meta.get("namespace", ""), meta["name"])
         meta.pop("managedFields", None)
-        with self._lock:
-            self.seen.setdefault(key, []).append(
-                Seen(time.time(), None if gone else item)
-            )
+        version = before + int(meta["resourceVersion"])
+        seen = self.seen.setdefault(
+            (plural, meta.get("namespace", ""), meta["name"]), []
+        )
+        made = _newest(item) if plural == "workflows" else ""
+        if made and made != _newest(seen[-1].object if seen else None):
+            self.marks.append((version, stamp(made)))
+        seen.append(Seen(time.time(), None if gone else item, version))
+        return version
 
-    def listed(
-        self, plural: str, items: list[Object], begin: float | None = None
-    ) -> None:
-        """Note a whole list. Objects that it lacks are gone.
-
-        Args:
-            begin: since when the kind was not watched.
-        """
-        there = {
-            (i["metadata"].get("namespace", ""), i["metadata"]["name"]) for i in items
-        }
-        for key in list(self.seen):
-            lost = key[0] == plural and key[1:] not in there
-            if lost and self.seen[key][-1].object is not None:
-                self.seen[key].append(Seen(time.time(), None))
-        for item in items:
-            self.note(plural, item)
-        if begin is not None:
-            self.gaps.setdefault(plural, []).append((begin, time.time()))
-
-    def gap(self, begin: float, end: float) -> None:
-        """Note that no kind was watched between these times."""
-        for plural in KINDS:
+    def gap(self, begin: float, end: float, kinds: tuple[str, ...] = KINDS) -> None:
+        """Note that these kinds were not watched between these times."""
+        for plural in kinds:
             self.gaps.setdefault(plural, []).append((begin, end))
 
     def whole(self, plural: str, begin: float, end: float) -> bool:
@@ -98,13 +90,17 @@ class History:
         return not any(b < end and e > begin for b, e in self.gaps.get(plural, []))
 
     def of(self, plural: str) -> dict[Key, list[Seen]]:
-        with self._lock:
-            return {k: list(v) for k, v in self.seen.items() if k[0] == plural}
+        return {k: v for k, v in list(self.seen.items()) if k[0] == plural}
 
     def now(self, plural: str) -> list[Object]:
         """The objects of a kind that exist now."""
-        last = [seen[-1].object for seen in self.of(plural).values()]
-        return [item for item in last if item is not None]
+        return [v[-1].object for v in self.of(plural).values() if v[-1].object]
+
+    def latest(self, seen: Seen) -> float:
+        """The latest time at which a version can have been made: before each later one.
+        A recorder that gets no processor sees all of them late."""
+        later = (t for version, t in self.marks if version > seen.version > 0)
+        return min(later, default=seen.time)
 
 
 class Recorder:
@@ -118,8 +114,9 @@ class Recorder:
         self.history = History()
         self._kubeconfig = kubeconfig
         self._stopped = threading.Event()
-        # when each watch last received something
+        # when each watch last received something, and the version of the last list
         self._ended: dict[str, float] = {}
+        self._last = dict.fromkeys(KINDS, 0)
         self._listed = {plural: threading.Event() for plural in KINDS}
         for plural in KINDS:
             threading.Thread(target=self._run, args=[plural], daemon=True).start()
@@ -146,17 +143,28 @@ class Recorder:
         connection = config.new_client_from_config(str(self._kubeconfig))
         groups = client.ApisApi(connection).get_api_versions().groups
         version = next(g.preferred_version.version for g in groups if g.name == GROUP)
-        api = client.CustomObjectsApi(connection)
         read = functools.partial(
-            api.list_cluster_custom_object,
+            client.CustomObjectsApi(connection).list_cluster_custom_object,
             *(GROUP, version, plural),
             _request_timeout=SILENT_S,
         )
         listing = read()
-        self.history.listed(plural, listing["items"], self._ended.get(plural))
+        since = listing["metadata"]["resourceVersion"]
+        # A restored server counts on from a lower version.
+        before = self._last[plural] // RESTORED * RESTORED
+        before += RESTORED if before + int(since) < self._last[plural] else 0
+        there = {i["metadata"]["uid"] for i in listing["items"]}
+        for seen in self.history.of(plural).values():
+            item = seen[-1].object
+            if item and item["metadata"]["uid"] not in there:
+                seen.append(Seen(time.time(), None, before + int(since)))
+        for item in listing["items"]:
+            self.history.note(plural, item, before=before)
+        if plural in self._ended:
+            self.history.gap(self._ended[plural], time.time(), (plural,))
+        self._last[plural] = before + int(since)
         self._listed[plural].set()
         # Watch from the version of the list, so that no change is missed.
-        since = listing["metadata"]["resourceVersion"]
         stream = read(watch=True, resource_version=since, _preload_content=False)
         self._ended.setdefault(plural, time.time())
         for line in watch.watch.iter_resp_lines(stream):
@@ -164,4 +172,6 @@ class Recorder:
             event = json.loads(line)
             if event["type"] == "ERROR" or self._stopped.is_set():
                 return
-            self.history.note(plural, event["object"], event["type"] == "DELETED")
+            gone = event["type"] == "DELETED"
+            place = self.history.note(plural, event["object"], gone, before)
+            self._last[plural] = max(self._last[plural], place)

@@ -13,20 +13,15 @@ import flux.hostlist
 from oracle.rules import Job
 
 
-def _keys(handle: flux.Flux, jobid: int, *keys: str) -> dict[str, str]:
+def _look(handle: flux.Flux, jobid: int, *keys: str) -> dict[str, str]:
     request = {"id": jobid, "keys": list(keys), "flags": 0}
     found: dict[str, str] = handle.rpc("job-info.lookup", request).get()
     return found
 
 
-def _lines(dw: Any) -> list[str]:
-    texts = [dw] if isinstance(dw, str) else dw
-    return [line for text in texts for line in text.splitlines()]
-
-
 def job(handle: flux.Flux, jobid: int) -> Job:
     """The job as Flux records it now. Raises OSError if there is no such job."""
-    found = _keys(handle, jobid, "eventlog", "jobspec")
+    found = _look(handle, jobid, "eventlog", "jobspec")
     eventlog = [json.loads(line) for line in found["eventlog"].splitlines()]
     jobspec = json.loads(found["jobspec"])
     # The directives may have come from a preset, or from a plugin.
@@ -34,9 +29,10 @@ def job(handle: flux.Flux, jobid: int) -> Job:
     for event in eventlog:
         if event["name"] == "jobspec-update":
             dw = event["context"].get("attributes.system.dw", dw)
+    lines = "\n".join([dw] if isinstance(dw, str) else dw).splitlines()
     nodes: tuple[str, ...] = ()
     if any(event["name"] == "alloc" for event in eventlog):
-        R = json.loads(_keys(handle, jobid, "R")["R"])
+        R = json.loads(_look(handle, jobid, "R")["R"])
         nodes = tuple(flux.hostlist.decode(R["execution"]["nodelist"]))
     exclusive = '"exclusive": true' in json.dumps(jobspec["resources"])
-    return Job(jobid, _lines(dw), eventlog, nodes, exclusive)
+    return Job(jobid, lines, eventlog, nodes, exclusive)

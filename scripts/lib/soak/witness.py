@@ -18,6 +18,7 @@ def _seen(handle: flux.Flux, job: Job) -> rules.Job:
     found = job.seen or oracle.witness.job(handle, job.id)
     found.touched = bool(job.struck) or job.taken_back or job.node_lost
     found.restored = job.brought_back
+    found.killed = job.restarted
     found.let_go = "it was let go" in job.struck
     return found
 
