@@ -290,7 +290,7 @@ def test_an_event_without_an_object_breaks_the_watch_and_not_more(kind, odd):
 def test_an_odd_code_of_an_error_is_none(code):
     with pytest.raises(ApiError, match="old") as error:
         events_of(GONE.replace(b"410", code.encode()))
-    assert error.value.status == 0
+    assert (error.value.status, error.value.reason) == (0, "Expired")
 
 
 def test_an_event_that_is_nested_too_deeply_breaks_the_watch():

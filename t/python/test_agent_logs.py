@@ -59,6 +59,7 @@ def test_each_container_once_in_order():
         ("p2", "c", "y\n"),
     ]
     assert all(e["phase"] == "Succeeded" and not e["truncated"] for e in entries)
+    assert all(e["node"] == "rabbit0" for e in entries)
 
 
 def test_the_sum_is_bounded(monkeypatch):

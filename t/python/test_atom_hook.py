@@ -1,5 +1,6 @@
 # The PBS hook with a stand-in ATOM: each requirement of ATOM's specification.
 # SPDX-License-Identifier: LGPL-3.0-only
+import errno
 import ast
 import getpass
 import json
@@ -267,12 +268,18 @@ def prepare_dead_socket(path):
 
 
 @pytest.mark.parametrize(
-    "prepare", [prepare_missing, prepare_not_a_socket, prepare_dead_socket]
+    ("prepare", "error"),
+    [
+        (prepare_missing, errno.ENOENT),
+        (prepare_not_a_socket, errno.ECONNREFUSED),
+        (prepare_dead_socket, errno.ECONNREFUSED),
+    ],
 )
-def test_nobody_on_the_socket(sock, config, prepare):
+def test_nobody_on_the_socket(sock, config, prepare, error):
     prepare(sock)
     ended = run_hook(fake_pbs("begin", USER, config=config()))
     assert isinstance(ended, Exception) and "atomd.sock" in str(ended)
+    assert os.strerror(error) in str(ended)
     assert "may have heard" not in str(ended)
     assert run_hook(fake_pbs("end", USER, config=config())).startswith("reject: ")
 

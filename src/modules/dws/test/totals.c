@@ -300,6 +300,23 @@ static void test_again (void **state)
     teardown (&w);
 }
 
+/* Banks whose names differ by the least do not share a limit.
+ */
+static void test_banks (void **state)
+{
+    struct world w;
+
+    setup (&w, 3, "{'b': {'total': '4GiB', 'per': 'bank'}}");
+    for (size_t i = 0; i < 3; i++) {
+        const char name[] = { (char)('b' + (i == 0) - (i == 2)), '\0' };
+
+        w.jobs[i].facts->bank = strdup (name);
+        see (&w, i);
+        assert_true (admit (&w, i));
+    }
+    teardown (&w);
+}
+
 /* Each job that ends wakes one that waits, and no more.
  */
 static void test_many (void **state)
@@ -328,6 +345,7 @@ int main (void)
         cmocka_unit_test (test_order),
         cmocka_unit_test (test_facts),
         cmocka_unit_test (test_bank),
+        cmocka_unit_test (test_banks),
         cmocka_unit_test (test_persistent),
         cmocka_unit_test (test_again),
         cmocka_unit_test (test_many),
