@@ -421,6 +421,21 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
     session.close()
 
 
+def test_a_closed_session_reports_nothing(monkeypatch):
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+    box = Mailbox()
+    session = Session(ScriptedKube([], []), "me", Loop(), 1, box)
+    for plural in REPORT_TYPES:
+        session.listed(plural, [], "1")
+    assert len(take(box)) == 1
+    session.close()
+    session.listed("workflows", [obj("a", 1)], "2")
+    session.changed("workflows", "ADDED", obj("b", 3))
+    session.health("workflows", "no answer")
+    session._report({"type": "result", "seq": 1, "ok": True})
+    assert take(box) == []
+
+
 def test_workflows_without_a_label_are_in_each_list(monkeypatch):
     monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
     lists = [([obj("a", 1)], "3"), ([obj("a", 1), obj("b", 5)], "6")]
