@@ -1,7 +1,7 @@
 # The PBS hook with a stand-in ATOM: each requirement of ATOM's specification.
 # SPDX-License-Identifier: LGPL-3.0-only
-import errno
 import ast
+import errno
 import getpass
 import json
 import os
@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 import types
+from types import SimpleNamespace
 
 import pytest
 from atom_support import HOOK, SRC, atom, dripping, fake_pbs, load, run_hook
@@ -608,6 +609,16 @@ def test_a_server_that_does_not_answer_is_not_waited_for(sock, config, monkeypat
     finally:
         os.close(ready)
         os.close(blocked)
+
+
+def test_an_answer_in_the_last_second_counts(monkeypatch):
+    reader, writer = os.pipe()
+    os.write(writer, b"{}")
+    os.close(writer)
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: 10.0))
+    assert client._read_all(reader, 10.0) is None
+    assert client._read_all(reader, 10.5) == b"{}"
+    os.close(reader)
 
 
 def test_asking_the_server_leaves_no_descriptor_open(monkeypatch):

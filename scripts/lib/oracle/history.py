@@ -90,7 +90,8 @@ class History:
         return not any(b < end and e > begin for b, e in self.gaps.get(plural, []))
 
     def of(self, plural: str) -> dict[Key, list[Seen]]:
-        return {k: v for k, v in list(self.seen.items()) if k[0] == plural}
+        # Other threads add objects: a copy is made at once, a list of items is not.
+        return {k: v for k, v in self.seen.copy().items() if k[0] == plural}
 
     def now(self, plural: str) -> list[Object]:
         """The objects of a kind that exist now."""
