@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from flux_k8s import commands
+from flux_k8s.agent import Agent
 from flux_k8s.loop import Loop
+from flux_k8s.reports import Mailbox
 from page_support import TOP
 
 # A good value of each field, and whether others are as good.
@@ -85,6 +88,14 @@ def test_a_field_at_fault_is_named(op: str) -> None:
 def test_the_page_has_all_operations() -> None:
     assert of_protocol().keys() == commands._FIELDS.keys()
     assert commands._FIELDS.keys() - commands._OPERATIONS.keys() == {"kubeconfig"}
+
+
+def test_a_check_of_a_kubeconfig_that_is_no_path() -> None:
+    box = Mailbox()
+    asked: Any = SimpleNamespace(_box=box)
+    Agent._check_kubeconfig(asked, {"op": "kubeconfig", "seq": 7, "path": 1})
+    result = box.take()
+    assert (result["seq"], result["ok"], result["status"]) == (7, False, 400)
 
 
 @pytest.mark.parametrize("op", [None, True, 7, "", "explode", [], {}])
