@@ -91,6 +91,7 @@ SHELL = {
     "src/modules/dws/tell/annotate": "1030",
     "src/modules/dws/tell/expiry": "3012",
     "src/modules/dws/tell/explain": "1031",
+    "src/modules/dws/tell/list": "3002 3000",
     "src/modules/dws/tell/logs": "1033",
     "src/modules/dws/tell/losses": "3000 1031",
     "src/modules/dws/tell/notices": "3020",
