@@ -247,3 +247,10 @@ def test_every_two_features_meet():
 def test_a_round_has_each_row_of_the_covering_array():
     drawn = [kind for kind, _, _ in jobs(Draws(7), 2 * len(kinds()))]
     assert {kind.name for kind in kinds()} <= set(drawn)
+
+
+def test_each_run_has_a_configuration_of_its_own():
+    keys = {f"k{n}": ["a", "b"] for n in range(20)}
+    drawn = [Draws(seed).configuration(keys) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert all(0 < len(one) < 20 and set(one.values()) == {"a", "b"} for one in drawn)

@@ -205,7 +205,9 @@ class Run:
     def start(self) -> None:
         self._world.start_sim()
         self._recorder = Recorder(self._world.kubeconfig)
-        self._world.write_config(rules.CONFIG)
+        drawn = self._draws.configuration(admin.KEYS)
+        self._world.write_config(rules.CONFIG, drawn)
+        self.say(f"configuration {', '.join(drawn)}")
         self._world.start_instance()
         self.say(self._world.describe())
         self._world.start_agent()

@@ -136,9 +136,7 @@ class Admin:
 
     def change_config(self) -> str:
         keys = self._rng.sample(list(KEYS), TOGETHER)
-        here = str(self._world.workdir)
-        values = {k: self._rng.choice(KEYS[k]).replace("@", here) for k in keys}
-        self._world.change_config({**self._world.changed, **values})
+        self._world.change_config({k: self._rng.choice(KEYS[k]) for k in keys})
         self.changed.update(keys)
         return ", ".join(keys)
 

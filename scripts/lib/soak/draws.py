@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from soak import features
 from soak.jobs import KINDS, LENT, Draft, Kind, draft
@@ -56,6 +56,11 @@ class Draws:
         order = list(self._covering)
         random.Random(f"{self._seed} round {turn}").shuffle(order)
         return order[place]
+
+    def configuration(self, keys: Mapping[str, list[str]]) -> dict[str, str]:
+        """The configuration with which the run begins: some keys, and their values."""
+        rng = random.Random(f"{self._seed} configuration")
+        return {k: rng.choice(v) for k, v in keys.items() if rng.random() < 0.5}
 
     def step(self, faults: Sequence[str]) -> tuple[bool, str]:
         """Begin the next step: whether to cancel a job, and a fault or ""."""

@@ -174,14 +174,20 @@ class World:
 
     # -- the instance -----------------------------------------------------
 
-    def write_config(self, rabbit: str = "") -> None:
-        """Write the instance's configuration; rabbit: more lines for [rabbit]."""
+    def write_config(self, rabbit: str, keys: dict[str, str]) -> None:
+        """Write the instance's configuration, with these lines and keys of [rabbit]; @
+        is the directory of the run."""
         self.engine.prepare(self.workdir, len(self.nodes), CORES)
         if not self.engine.is_solo:
             brokers.prepare(self.engine, self.workdir, len(self.nodes))
         self._build_site()
         self._rabbit = rabbit
+        self._set_keys(keys)
         self._write_rabbit()
+
+    def _set_keys(self, keys: dict[str, str]) -> None:
+        here = str(self.workdir)
+        self.changed |= {k: value.replace("@", here) for k, value in keys.items()}
 
     def _write_rabbit(self) -> None:
         conf = self.workdir / "conf.d"
@@ -198,8 +204,9 @@ class World:
         )
 
     def change_config(self, changed: dict[str, str]) -> None:
-        """Set these keys of [rabbit], and reset those of the last call."""
-        began, before, self.changed = time.time(), self.changed, changed
+        """Set these keys of [rabbit]."""
+        began, before = time.time(), dict(self.changed)
+        self._set_keys(changed)
         self._write_rabbit()
         self.flux("config", "reload")
         # While the reload runs, either configuration may be in force.
