@@ -8,6 +8,7 @@ import errno
 import importlib
 import json
 import pathlib
+import select
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -271,6 +272,18 @@ class Reactor:
     stop = destroy = start
 
 
+class Waiting(Reactor):
+    """A flux.Flux whose reactor waits for one event."""
+
+    def fd_watcher_create(self, fd: int, callback: Any, *_: Any) -> Any:
+        self.fd, self.callback = fd, callback
+        return self
+
+    def reactor_run(self) -> None:
+        assert select.select([self.fd], [], [], 60)[0]
+        self.callback()
+
+
 class Faulty:
     """Fails twice, then has one event, and stays."""
 
@@ -300,6 +313,15 @@ def test_a_watch_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> 
             watchers.watch()
     assert faulty.told == ["event"]
     assert len([r for r in caplog.records if "broken" in r.getMessage()]) == 1
+
+
+def test_a_watch_wakes_the_reactor() -> None:
+    faulty: Any = Faulty()
+    handle = Waiting()
+    with Watchers(handle, watch_interval=0.001) as watchers:
+        watchers.add_watch(faulty)
+        handle.reactor_run()
+    assert faulty.told == ["event"]
 
 
 def test_a_version_that_the_server_has_forgotten() -> None:

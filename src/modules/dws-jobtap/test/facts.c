@@ -305,6 +305,39 @@ static void test_killed (void **state)
                          "epilog");
 }
 
+static bool waits_after (struct jobtap_facts *facts, const char *name,
+                         const char *context)
+{
+    json_t *o = entry (1, name, context);
+
+    assert_int_equal (jobtap_facts_apply (facts, o), 0);
+    json_decref (o);
+    return jobtap_facts_waits (facts);
+}
+
+/* Other dependencies than ours hold a job, and an urgency of 0.
+ */
+static void test_waits (void **state)
+{
+    static const char *ours = "{'description':'dws-create'}";
+    static const char *theirs = "{'description':'begin-time=1'}";
+    static const char *more = "{'description':'after=1'}";
+    struct jobtap_facts facts = { 0 };
+
+    assert_false (waits_after (&facts, "submit", "{'urgency':16}"));
+    assert_false (waits_after (&facts, "dependency-add", ours));
+    assert_true (waits_after (&facts, "dependency-add", theirs));
+    assert_true (waits_after (&facts, "dependency-remove", ours));
+    assert_true (waits_after (&facts, "dependency-add", more));
+    assert_true (waits_after (&facts, "dependency-remove", more));
+    assert_false (waits_after (&facts, "dependency-remove", theirs));
+    /* seen again, in the eventlog */
+    assert_false (waits_after (&facts, "dependency-add", theirs));
+    assert_true (waits_after (&facts, "urgency", "{'urgency':0}"));
+    assert_false (waits_after (&facts, "urgency", "{'urgency':31}"));
+    jobtap_facts_clear (&facts);
+}
+
 /* An exception while Flux starts the tasks: the epilog is due when Flux has let go of the
  * nodes. A prolog that still runs, of whatever plugin, keeps Flux from starting them.
  * 'seen' happens before the eventlog is read.
@@ -546,6 +579,7 @@ int main (void)
         cmocka_unit_test (test_exception),
         cmocka_unit_test (test_others_come_first),
         cmocka_unit_test (test_killed),
+        cmocka_unit_test (test_waits),
         cmocka_unit_test (test_starting),
         cmocka_unit_test (test_lost),
         cmocka_unit_test (test_rebuilds),
