@@ -254,3 +254,11 @@ def test_each_run_has_a_configuration_of_its_own():
     drawn = [Draws(seed).configuration(keys) for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert all(0 < len(one) < 20 and set(one.values()) == {"a", "b"} for one in drawn)
+
+
+def test_a_round_of_steps_has_each_disturbance_once():
+    draws, many = Draws(3), [str(n) for n in range(40)]
+    rounds = [[draws.step(many)[1] for _ in range(80)] for _ in range(2)]
+    assert all(sorted(filter(None, one)) == sorted(many) for one in rounds)
+    assert rounds[0] != rounds[1]
+    assert not any(Draws(3).step([])[1] for _ in range(3))

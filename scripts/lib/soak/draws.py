@@ -63,9 +63,11 @@ class Draws:
         return {k: rng.choice(v) for k, v in keys.items() if rng.random() < 0.5}
 
     def step(self, faults: Sequence[str]) -> tuple[bool, str]:
-        """Begin the next step: whether to cancel a job, and a fault or ""."""
+        """Begin the next step: whether to cancel a job, and a fault or "". A round has
+        each fault once, and as many steps without."""
         self.rng.seed(f"{self._seed} step {self.steps}")
+        order = [*faults, *("" for _ in faults)] or [""]
+        turn, place = divmod(self.steps, len(order))
+        random.Random(f"{self._seed} faults {turn}").shuffle(order)
         self.steps += 1
-        cancel = self.rng.random() < 0.3
-        fault = self.rng.random() < 0.5
-        return cancel, self.rng.choice(faults) if fault and faults else ""
+        return self.rng.random() < 0.3, order[place]

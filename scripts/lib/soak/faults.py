@@ -21,6 +21,8 @@ from soak.world import Lost, World
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
 # A foreign finalizer.
 THEIRS = "example.org/soak"
+# How long nodes may stay drained after their links are back.
+LINKED_S = 120.0
 STATUSES = ["409", "429", "500", "503", "504"]
 
 
@@ -130,9 +132,18 @@ class Faults:
             world.ctl("hang-mount", node, "off")
         self.let_workflows_go()
         world.attempt("flux", "queue", "start")
+        # Before the admin undrains: nodes whose links are back need nobody for that.
+        world.until("drained for their links", self._unlinked, LINKED_S)
         self.enable_rabbits()
         if not world.agent.alive:
             raise Lost(f"the agent has ended by itself:\n{world.agent.tail()}")
+
+    def _unlinked(self) -> str:
+        """Nodes that are drained as their links were down."""
+        drained = self._world.attempt(
+            *["flux", "resource", "drain", "-no", "{nodelist} {reason}"]
+        )[1]
+        return ", ".join(x for x in drained.splitlines() if "PCIe link" in x)
 
     def _pause(self, low: float, high: float) -> float:
         """Let a fault last a random time. Returns that time in seconds."""
