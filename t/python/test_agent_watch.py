@@ -1,6 +1,8 @@
 # The agent's watch threads and the way of their findings to the reactor.
 # SPDX-License-Identifier: LGPL-3.0-only
 
+from types import SimpleNamespace
+
 import pytest
 from flux_k8s import listwatch
 from flux_k8s.agent import REPORT_TYPES, Session
@@ -321,6 +323,30 @@ def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
     # and others hear of its success
     assert len(back) == 2
     assert moments == [(1, listwatch.BACKOFF_FIRST_S, listwatch.PROBE_CAP_S)]
+
+
+def test_a_pause_that_the_server_asks_for_is_not_cut_short(monkeypatch):
+    now, pauses = [0.0], []
+
+    class Passed:
+        """A Pause that is over at once."""
+
+        def __init__(self, seconds):
+            pauses.append(seconds)
+            now[0] += seconds
+
+        def __await__(self):
+            return iter(())
+
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(listwatch, "Pause", Passed)
+    monkeypatch.setattr(listwatch, "time", clock)
+    watch = Watch(ScriptedKube([], []), "workflows", "", Record())
+    watch._wake()  # somebody gets through
+    Loop().run(watch._wait(3.0))
+    assert pauses == []
+    Loop().run(watch._wait(3.0, False))
+    assert pauses == [3.0]
 
 
 def take(box):
