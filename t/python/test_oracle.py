@@ -168,6 +168,21 @@ def test_nodes_that_are_free_when_unmounted(unmount):
     assert wrong.startswith("fluxjob-1: its nodes were free before")
 
 
+def test_nodes_that_are_free_when_nobody_saw_the_unmount():
+    seen = history()
+    versions = seen.seen["workflows", "default", "fluxjob-1"]
+    versions[:] = [
+        one
+        for one in versions
+        if not one.object
+        or one.object["status"]["state"] != "PostRun"
+        or not one.object["status"]["ready"]
+    ]
+    assert check(Run(seen, {1: job(free=11.6)}, unmount=[(0, 20)])) == []
+    (wrong,) = check(Run(seen, {1: job(free=11.6)}))
+    assert "before Teardown" in wrong
+
+
 def test_data_that_nobody_has_staged_out():
     asked = {name: at for name, at in ASKED.items() if name != "DataOut"}
     seen = history(asked=asked)

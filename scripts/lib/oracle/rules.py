@@ -178,13 +178,11 @@ def _order(run: Run, job: Job) -> Iterator[str]:
             yield f"{name} was asked for before its tasks had ended"
     if asked is None or free is None:
         return
-    done = {name: states[name][1] for name in ENDING if name in states}
-    unmounted = done.get("PostRun")
-    early = unmounted is not None and any(
-        begin <= free and end >= unmounted for begin, end in run.unmount
+    asked, unmounted = states.get("PostRun", (None, None))
+    early = asked is not None and any(
+        begin <= free and end >= (unmounted or asked) for begin, end in run.unmount
     )
-    times = done.values() if early else [done.get("Teardown")]
-    if (known := [t for t in times if t]) and _before(free, min(known)):
+    if _before(free, unmounted if early else states.get("Teardown", (0, None))[1]):
         after = "PostRun" if early else "Teardown"
         yield f"its nodes were free before {after} was ready"
     whole = finish is not None and run.history.whole("workflows", finish, free)
