@@ -113,3 +113,12 @@ def test_what_the_scheduler_says_of_a_request(monkeypatch: pytest.MonkeyPatch) -
     assert said == ["no 'a b\ufffd'"] * 2
     scheduler.CleanLogger(handle).error("%s%n")
     assert said.pop() == "%%s%%n"
+
+
+def test_the_names_of_what_cannot_be_seen_are_those_of_unicode() -> None:
+    source = (ROOT / "src/common/libdws/util/unseen.c").read_text(encoding="utf8")
+    named = re.findall(r'\{ 0x([0-9a-f]+), "([A-Z -]+)" \}', source)
+    assert len(named) > 20
+    for code, name in named:
+        theirs = {"VERTICAL TAB": "LINE TABULATION"}.get(name, name)
+        assert unicodedata.lookup(theirs) == chr(int(code, 16))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of unseen.c. t/python/test_dws.py compares its table with Unicode's.
+ * Unit tests of unseen.c. t/python/test_texts.py compares names with Unicode.
  */
 
 #include "libdws/test/util.h"
