@@ -98,6 +98,16 @@ def test_a_check_of_a_kubeconfig_that_is_no_path() -> None:
     assert (result["seq"], result["ok"], result["status"]) == (7, False, 400)
 
 
+def test_a_check_of_a_kubeconfig_names_its_fault(tmp_path: Any) -> None:
+    box, path = Mailbox(), str(tmp_path / "missing")
+    overrides = SimpleNamespace(kubeconfig=None, insecure=False)
+    asked: Any = SimpleNamespace(_box=box, _overrides=overrides)
+    Agent._check_kubeconfig(asked, {"op": "kubeconfig", "seq": 8, "path": path})
+    result = box.take()
+    assert (result["seq"], result["ok"]) == (8, True)
+    assert path in str(result["objects"])
+
+
 @pytest.mark.parametrize("op", [None, True, 7, "", "explode", [], {}])
 def test_an_operation_that_there_is_not(op: Any) -> None:
     assert refusal({"op": op, **GOOD}) == f"unknown op {op!r}"
