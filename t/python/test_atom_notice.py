@@ -1,7 +1,9 @@
 # The notice to ATOM states whether a job of Flux has a node for itself.
 # SPDX-License-Identifier: LGPL-3.0-only
+import sys
+
 import pytest
-from flux_atom.notice import is_exclusive
+from flux_atom.notice import is_exclusive, main
 
 TASK = [{"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}]
 
@@ -37,3 +39,14 @@ def test_a_node_that_the_job_has_not_is_not_its_own():
 def test_who_asks_for_whole_nodes_has_them(said):
     node = [{"type": "node", "count": 1, "exclusive": said, "with": TASK}]
     assert is_exclusive(node, resource_set("0"), resource_set("0-3"), "node0") is said
+
+
+@pytest.mark.parametrize("missing", ["FLUX_JOB_ID", "FLUX_JOB_USERID"])
+def test_a_notice_without_a_job_is_refused(monkeypatch, capsys, missing):
+    monkeypatch.setattr(sys, "argv", ["atom-begin"])
+    monkeypatch.setenv("FLUX_JOB_ID", "f1")
+    monkeypatch.setenv("FLUX_JOB_USERID", "7")
+    monkeypatch.delenv(missing)
+    with pytest.raises(SystemExit) as ended:
+        main("begin")
+    assert ended.value.code == 2 and missing in capsys.readouterr().err
