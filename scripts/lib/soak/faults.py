@@ -505,7 +505,7 @@ class Faults:
     def link_down(self) -> str:
         node = self._rng.choice(self._world.nodes)
         self._world.ctl("link", node, "down")
-        took = self._pause(0, 3)
+        took = self._pause(0, 8)  # often long enough for a drain
         self._world.ctl("link", node, "up")
         return f"{node} for {took:.1f} s"
 
