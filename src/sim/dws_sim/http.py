@@ -175,9 +175,8 @@ class ApiServer:
             raise refusal(user, verb, group, resource, place, target.name)
         if not target.is_served:
             raise errors.no_such_path()
-        # Kubernetes answers a get from etcd, never from a cache. Clients read other
-        # objects again; they read a token once.
-        late = not user.role.is_admin and resource != "secrets"
+        # Kubernetes answers a get from etcd: only lists and watches may be behind.
+        late = verb in ("list", "watch") and not user.role.is_admin
         past = Past(self.store, target.resource, self.stale_s if late else 0.0)
         return await self._serve(request, target, verb, past, user)
 
