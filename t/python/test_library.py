@@ -315,6 +315,16 @@ def test_a_watch_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> 
     assert len([r for r in caplog.records if "broken" in r.getMessage()]) == 1
 
 
+def test_a_watch_goes_on_after_its_newest_event() -> None:
+    watch = Watch(None, crd.RABBIT_CRD, 5, lambda event: None)
+    obj = {"metadata": {"name": "a", "resourceVersion": "8"}}
+    watch._note("MODIFIED", obj)
+    assert watch.resource_version == "8"
+    watch.resource_version = "0"  # until a list is over
+    watch._note("MODIFIED", obj)
+    assert watch.resource_version == "0"
+
+
 def test_a_watch_wakes_the_reactor() -> None:
     faulty: Any = Faulty()
     handle = Waiting()
