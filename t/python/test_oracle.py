@@ -181,6 +181,13 @@ def test_nodes_that_are_free_when_nobody_saw_the_unmount():
     assert check(Run(seen, {1: job(free=11.6)}, unmount=[(0, 20)])) == []
     (wrong,) = check(Run(seen, {1: job(free=11.6)}))
     assert "before Teardown" in wrong
+    # nor saw it asked for
+    asked = {name: at for name, at in ASKED.items() if name != "PostRun"}
+    seen = history(asked=asked)
+    seen.gaps["workflows"] = [(10.5, 11.8)]
+    assert check(Run(seen, {1: job(free=11.6)}, unmount=[(0, 20)])) == []
+    (wrong,) = check(Run(seen, {1: job(free=11.6)}))
+    assert "before Teardown" in wrong
 
 
 def test_data_that_nobody_has_staged_out():

@@ -178,7 +178,7 @@ def _order(run: Run, job: Job) -> Iterator[str]:
             yield f"{name} was asked for before its tasks had ended"
     if asked is None or free is None:
         return
-    asked, unmounted = states.get("PostRun", (None, None))
+    asked, unmounted = states.get("PostRun", (finish, None))  # or unseen
     early = asked is not None and any(
         begin <= free and end >= (unmounted or asked) for begin, end in run.unmount
     )
