@@ -283,6 +283,24 @@ test_expect_success 'what is no health there is passed over' '
 	flux kvs unlink dws.held dws.health &&
 	flux module load $DWS_MODULES/sched-rabbit.py
 '
+# The module dws and the plugin are not there: the scheduler goes by the jobspec alone.
+# Simulated execution, as the shell would ask the module for variables.
+test_expect_success 'jobs with storage get no node without a working rabbit' '
+	rpc sched-rabbit.health "{\"properties\": {\"badrabbit\": \"node[0,2]\"}}" &&
+	dw=".attributes.system |= (.exec.test.run_duration = \"1h\"
+		| .dw = \"#DW jobdw type=xfs capacity=1GiB name=scratch\")" &&
+	a=$(submit_gib 2 1 "$dw") &&
+	expect $a alloc &&
+	test "$(ranks $a)" = "[1,3]" &&
+	b=$(submit_gib 3 1 "$dw") &&
+	expect $b priority &&
+	c=$(flux submit -N2 true) && expect $c clean &&
+	test "$(flux jobs -no "{state}" $b)" = SCHED &&
+	end $a &&
+	rpc sched-rabbit.health "{\"properties\": {\"badrabbit\": \"\"}}" &&
+	expect $b alloc &&
+	end $b
+'
 test_expect_success 'a stream tells of its end' '
 	mkfifo notes &&
 	{ flux python -c "

@@ -53,7 +53,9 @@ test_expect_success 'rabbit jobs avoid them, others do not' '
 	flux run -N4 true &&
 	dws_wait_event $jobid clean &&
 	test "$(flux jobs -no "{nodelist}" $jobid)" = "node[2-3]" &&
-	flux job status $jobid
+	flux job status $jobid &&
+	flux job info $jobid jobspec >jobspec.out &&
+	jq -e ".attributes.system | has(\"constraints\") | not" jobspec.out
 '
 test_expect_success 'a job that needs them waits until they are back' '
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&

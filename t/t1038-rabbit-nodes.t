@@ -41,15 +41,10 @@ test_expect_success 'a job has storage and cores of its rabbit' '
 	grep -F "node[0-1],rabbit0" nodes &&
 	test "$(computes $jobid)" = node0,node1 &&
 	dws_ctl release PreRun &&
-	dws_ended_well $jobid
-'
-test_expect_success 'the constraint lets it onto rabbits' '
-	flux job info $jobid jobspec >jobspec &&
-	jq -e ".attributes.system.constraints.or[0] ==
-		{properties: [\"rabbit\"]}" jobspec &&
+	dws_ended_well $jobid &&
 	dws_clean
 '
-test_expect_success 'so it is next to storage that is there already' '
+test_expect_success 'the constraint next to storage that is there lets it onto rabbits' '
 	jobid=$(submit "#DW create_persistent type=xfs capacity=10GiB name=kept" -N2) &&
 	dws_ended_well $jobid &&
 	jobid=$(submit "#DW persistentdw name=kept" -N2 --coral2-chassis=1 \
@@ -57,6 +52,9 @@ test_expect_success 'so it is next to storage that is there already' '
 	dws_ended_well $jobid &&
 	flux jobs -ano "{nodelist}" $jobid >nodes &&
 	grep -F "node[0-1],rabbit0" nodes &&
+	flux job info $jobid jobspec >jobspec &&
+	jq -e ".attributes.system.constraints.or[0] ==
+		{properties: [\"rabbit\"]}" jobspec &&
 	jobid=$(submit "#DW destroy_persistent name=kept" -N1) &&
 	dws_ended_well $jobid
 '

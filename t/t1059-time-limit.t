@@ -98,9 +98,9 @@ test_expect_success 'no time worth it is lost, so none is added' '
 	flux job status $jobid &&
 	test_must_fail event resource-update .
 '
-# Flux moves jobs whose constraints are those of their queue. Under Fluxion a job next
-# to new storage has none of ours; what Fluxion then makes of it, it makes of each job.
-test_expect_success 'a pending job can be moved to another queue if nothing binds its nodes' '
+# Flux moves jobs whose constraints are those of their queue. A job with new storage has
+# none of ours; what the scheduler then makes of it, it makes of each job.
+test_expect_success FLUX_CORE 'a pending job can be moved to another queue' '
 	if test "$DWS_SCHEDULER" = fluxion; then
 		flux module load sched-fluxion-feasibility
 	fi &&
@@ -108,22 +108,34 @@ test_expect_success 'a pending job can be moved to another queue if nothing bind
 	dws_wait_event $blocker start &&
 	jobid=$(dws_submit true) &&
 	dws_wait_event $jobid priority &&
+	plain=$(flux submit -N2 true) &&
+	dws_wait_event $plain priority &&
+	for id in $jobid $plain; do
+		flux update $id queue=batch &&
+		test "$(flux jobs -no "{queue}" $id)" = batch || return 1
+	done &&
+	flux cancel $blocker &&
+	for id in $jobid $plain; do
+		dws_wait_event $id clean &&
+		flux jobs -no "{status} {inactive_reason}" $id >$id.end || return 1
+	done &&
+	test_cmp $plain.end $jobid.end
+'
+# Fluxion has to be told by the jobspec of each job when nodes may lose their link and
+# are not drained for that.
+test_expect_success FLUX_CORE 'under Fluxion not where soft_drain needs a constraint' '
 	if test "$DWS_SCHEDULER" = fluxion; then
-		plain=$(flux submit -N2 true) &&
-		dws_wait_event $plain priority &&
-		for id in $jobid $plain; do
-			flux update $id queue=batch &&
-			test "$(flux jobs -no "{queue}" $id)" = batch || return 1
-		done &&
-		flux cancel $blocker &&
-		for id in $jobid $plain; do
-			dws_wait_event $id clean &&
-			flux jobs -no "{status} {inactive_reason}" $id >$id.end || return 1
-		done &&
-		test_cmp $plain.end $jobid.end
-	else
+		sed "s/^mapping = .*/&\ndrain_compute_nodes = false/" \
+			"$DWS_TMP/conf.d/test.toml" >soft.toml &&
+		cp soft.toml "$DWS_TMP/conf.d/test.toml" &&
+		flux config reload &&
+		blocker=$(flux submit -N4 -t 1h sleep inf) &&
+		dws_wait_event $blocker start &&
+		jobid=$(dws_submit -t 1m true) &&
+		dws_wait_event $jobid priority &&
 		test_must_fail flux update $jobid queue=batch 2>err &&
-		grep "non-queue constraints\|queue not supported" err
+		grep "non-queue constraints" err &&
+		flux cancel $jobid $blocker
 	fi
 '
 test_done

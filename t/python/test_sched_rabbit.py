@@ -445,24 +445,6 @@ def test_removed_nodes_are_gone():
     assert "there are 2" in machine.infeasible(parse(node(3)))
 
 
-def test_properties_can_change():
-    machine = make(properties={"fast": [0]})
-    wanted = parse(node(1), constraints={"properties": ["fast"]})
-    assert list(machine.find(wanted).nodes) == [0]
-    machine.set_property("fast", bits.of([3, 99]))
-    assert list(machine.find(wanted).nodes) == [3]
-
-
-def test_a_job_waits_for_what_will_be_mended():
-    machine = make()
-    wanted = parse(node(8), constraints={"not": [{"properties": ["badrabbit"]}]})
-    machine.set_property("badrabbit", bits.of([1]))
-    assert machine.find(wanted) is None
-    assert machine.infeasible(wanted) is None
-    machine.set_property("badrabbit", 0)
-    assert machine.find(wanted) is not None
-
-
 def test_a_copy_is_independent():
     machine = make()
     machine.commit(7, machine.find(parse(rabbit(1, 10))))
@@ -475,22 +457,6 @@ def test_a_copy_is_independent():
     assert machine.idle == machine.all_nodes
     assert machine.find(parse(rabbit(8, 50))) is not None
     assert other.find(parse(rabbit(1, 1))) is None
-
-
-def test_a_rabbit_can_shrink_and_grow():
-    machine = make(nodes=2, gib=100)
-    machine.commit(1, machine.find(parse(rabbit(1, 60))))
-    machine.set_rabbit("r0", None, 50)
-    assert machine.find(parse(rabbit(1, 1))) is None
-    assert "no rabbit has more than 50" in machine.infeasible(parse(rabbit(1, 51)))
-    machine.set_rabbit("r0", None, 70)
-    assert machine.find(parse(rabbit(1, 10))).gib == {"r0": 10}
-    assert machine.find(parse(rabbit(1, 11))) is None
-    machine.set_rabbit("r0", False, None)
-    assert machine.find(parse(rabbit(1, 10))) is None
-    machine.release(1)
-    machine.set_rabbit("r0", True, None)
-    assert machine.find(parse(rabbit(1, 70))) is not None
 
 
 # Laws

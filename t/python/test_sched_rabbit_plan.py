@@ -263,7 +263,7 @@ def test_what_shares_a_rabbit_is_of_one_part():
     def together(*ranks):
         requests = [want(1, ranks=r) for r in ranks]
         got = parts(machine, requests)
-        return [got[r.constraint] == got[requests[0].constraint] for r in requests]
+        return [got[r.where] == got[requests[0].where] for r in requests]
 
     assert together("0", "1", "2") == [True, True, False]
     assert together("0", "2", "4", "1,5") == [True, False, True, True]

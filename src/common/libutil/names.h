@@ -52,6 +52,10 @@
 #define DWS_KEY_STAGE_OUT "rabbit_stage_out"
 #define DWS_KEY_TIMING "rabbit_%s_timing"
 
+/* The property of nodes that have no working rabbit.
+ */
+#define DWS_BAD_PROPERTY "badrabbit"
+
 /* Requests to dws.so, without those about a job that the jobtap plugin sends.
  */
 #define DWS_TOPIC_AGENT "dws.agent"

@@ -41,6 +41,9 @@ KEY_DAEMONS = "rabbit_daemons"
 KEY_STAGE_OUT = "rabbit_stage_out"
 KEY_TIMING = "rabbit_%s_timing"
 
+# The property of nodes that have no working rabbit.
+BAD_PROPERTY = "badrabbit"
+
 # Requests to dws.so, without those about a job that the jobtap plugin sends.
 TOPIC_AGENT = "dws.agent"
 TOPIC_EXPIRY = "dws.expiry"

@@ -15,10 +15,7 @@
 
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
-
-/* The property of nodes that have no working rabbit.
- */
-#define DWS_BAD_PROPERTY "badrabbit"
+#include "libutil/names.h"
 
 /* The reasons of our drains, which identify them later. DWS_DRAIN_UNMOUNT is only the
  * beginning of the reason.

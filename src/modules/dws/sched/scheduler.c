@@ -196,6 +196,17 @@ static void link_down (struct link *link)
     }
 }
 
+/* Does sched-rabbit keep jobs with storage off nodes with the property by itself? Older
+ * releases answer with nothing.
+ */
+static bool keeps_off (flux_future_t *f)
+{
+    const char *avoids = "";
+
+    (void)flux_rpc_get_unpack (f, "{s:s}", "avoids", &avoids);
+    return !strcmp (avoids, DWS_BAD_PROPERTY);
+}
+
 /* Was Fluxion loaded again since the last check?
  */
 static bool is_other (struct link *link, flux_future_t *f)
@@ -214,8 +225,10 @@ static void answer_cb (flux_future_t *f, void *arg)
         link_down (link);
         return;
     }
-    if (link->backend->streaming)
+    if (link->backend->streaming) {
+        link->keeps_off = keeps_off (f);
         flux_future_reset (f);
+    }
     else {
         if (is_other (link, f) && link == link->sched->current)
             link_down (link);
@@ -343,14 +356,18 @@ bool scheduler_lacks_rabbits (const struct scheduler *sched)
            && dws_fluxion_count (sched->fx) == 0;
 }
 
-/* If nodes without a link are drained, they do not get the property.
+/* If nodes without a link are drained, they do not get the property. While no scheduler
+ * is loaded, the next one may be Fluxion.
  */
 bool scheduler_wants_constraint (const struct scheduler *sched)
 {
     const struct dws_config *config = sched->ctx->config;
 
-    if (!scheduler_is_fluxion (sched)
-        || (sched->unlinked && *sched->unlinked))
+    if (!sched->current)
+        return true;
+    if (!scheduler_is_fluxion (sched))
+        return !sched->current->keeps_off;
+    if (sched->unlinked && *sched->unlinked)
         return true;
     return config->soft_drain
            && (!config->drain_compute_nodes || config->drain_properties);

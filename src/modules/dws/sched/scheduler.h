@@ -48,10 +48,12 @@ bool scheduler_is_fluxion (const struct scheduler *sched);
  */
 bool scheduler_lacks_rabbits (const struct scheduler *sched);
 
-/* True if jobs have to ask for nodes without the property badrabbit. Fluxion with
- * queue-policy fcfs or easy refuses jobs with any constraint, while nodes that satisfy
- * it are busy with jobs that have no time limit. Under these policies jobs ask only if
- * a node has the property, or may get it while they wait.
+/* True if jobs have to ask for nodes without the property badrabbit. sched-rabbit keeps
+ * jobs with storage off such nodes by itself, because Flux moves a pending job to another
+ * queue only if the job has no constraint but that of its queue. Fluxion with queue-policy
+ * fcfs or easy refuses jobs with any constraint, while nodes that satisfy it are busy with
+ * jobs that have no time limit. Under Fluxion jobs ask only if a node has the property, or
+ * may get it while they wait.
  */
 bool scheduler_wants_constraint (const struct scheduler *sched);
 

@@ -28,6 +28,7 @@ struct link {
                                 //  value shows that Fluxion was loaded again
     struct retry *retry;
     bool sought;                // the first search has ended
+    bool keeps_off;             // sched-rabbit avoids DWS_BAD_PROPERTY by itself
 };
 
 struct scheduler {

@@ -12,6 +12,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Callable
 
+from flux_k8s import names
+
 from . import bits, constraint, reasons
 from .parts import Allocation, Changes, Node, Rabbit
 from .request import Request
@@ -172,24 +174,31 @@ class Machine:
         return bits.of_ids(idset, self.all_nodes.bit_length()) & self.all_nodes
 
     def matching(self, request: Request, ever: bool = False) -> int:
-        """The nodes that the request's constraint admits; with ``ever``, ignoring
-        properties from set_property(), such as those of broken nodes. Raises
-        ValueError if it is malformed."""
-        if not request.constraint:
-            return self.all_nodes
-        key = (request.constraint, ever)
+        """The nodes that the request's constraint admits, without those that lack a
+        working rabbit if it needs one; with ``ever``, ignoring properties from
+        set_property(), such as those of broken nodes. Raises ValueError if the
+        constraint is malformed."""
+        mask = self.all_nodes
+        if request.constraint:
+            mask = self._admitted(request.constraint, ever)
+        if request.linked and not ever:
+            mask &= ~self.with_property(names.BAD_PROPERTY)
+        return mask
+
+    def _admitted(self, text: str, ever: bool) -> int:
+        key = (text, ever)
         mask = self._matching.get(key)
         if mask is None:
             view = _Lasting(self) if ever else self
-            mask = constraint.evaluate(json.loads(request.constraint), view)
+            mask = constraint.evaluate(json.loads(text), view)
             if len(self._matching) >= MATCHING_MAX:
                 self._matching.clear()
             self._matching[key] = mask
         return mask
 
     def part(self, request: Request) -> int:
-        """The nodes that the request's constraint admits, and all nodes that share a
-        rabbit with one of these."""
+        """The nodes that the request can use, and all nodes that share a rabbit with
+        one of these."""
         mask = self.matching(request)
         if mask != self.all_nodes:
             for rabbit in self.rabbits.values():

@@ -68,20 +68,20 @@ class _End:
             machine.commit(jobid, alloc.copy())
 
 
-def parts(machine: Machine, requests: Iterable[Request]) -> dict[str, int]:
-    """The part of the machine for each constraint, as a number: requests that can use
-    a common node or rabbit compete, so they share a part."""
+def parts(machine: Machine, requests: Iterable[Request]) -> dict[tuple[str, bool], int]:
+    """The part of the machine for each Request.where, as a number: requests that can
+    use a common node or rabbit compete, so they share a part."""
     masks: list[int] = []
-    by_constraint = {r.constraint: machine.part(r) for r in requests}
-    for mask in set(by_constraint.values()):
+    by_where = {r.where: machine.part(r) for r in requests}
+    for mask in set(by_where.values()):
         apart = [other for other in masks if not other & mask]
         for other in masks:
             if other & mask:
                 mask |= other
         masks = [*apart, mask]
     return {
-        constraint: next((i for i, m in enumerate(masks) if m & mask), -1)
-        for constraint, mask in by_constraint.items()
+        where: next((i for i, m in enumerate(masks) if m & mask), -1)
+        for where, mask in by_where.items()
     }
 
 
@@ -98,7 +98,7 @@ class Pass:
         }
 
     def consider(self, request: Request) -> Decision:
-        return self._planners[self._parts[request.constraint]].consider(request)
+        return self._planners[self._parts[request.where]].consider(request)
 
 
 class Planner:

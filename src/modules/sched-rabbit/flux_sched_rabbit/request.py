@@ -49,6 +49,12 @@ class Request:
     slot_gpus: int = 0
     duration_s: float = 0.0
     constraint: str = ""  # RFC 31, as JSON text
+    linked: bool = False  # only nodes with a working rabbit
+
+    @property
+    def where(self) -> tuple[str, bool]:
+        """Requests with equal values can use the same nodes."""
+        return self.constraint, self.linked
 
     @property
     def nodes(self) -> int:
@@ -217,9 +223,23 @@ def _parse_duration(value: Json) -> float:
     return duration_s
 
 
+def _uses_storage(dw: Json) -> bool:
+    """Whether a job with this attribute ``dw`` uses storage. A job that only destroys
+    persistent storage uses none, and can do so while the rabbits of its nodes are down.
+    The plugin refuses directives that cannot be parsed; without it they count."""
+    try:
+        found = dws.parse_directives(dw)["directives"]
+    except dws.DirectiveError:
+        return True
+    return any(one["command"] != "destroy_persistent" for one in found)
+
+
 def _parse(jobspec: Json) -> Request:
     system = jobspec.get("attributes", {}).get("system") or {}
-    fields: dict[str, Any] = {"duration_s": _parse_duration(system.get("duration"))}
+    fields: dict[str, Any] = {
+        "duration_s": _parse_duration(system.get("duration")),
+        "linked": _uses_storage(system.get("dw")),
+    }
     resources = jobspec["resources"]
     constraint = None
     if system.get("constraints"):

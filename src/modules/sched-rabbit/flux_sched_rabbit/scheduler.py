@@ -277,14 +277,15 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
     @request_handler("notify")  # type: ignore[untyped-decorator]
     def notify(self, msg: Any) -> None:
         """Open a stream whose end tells the module dws that the scheduler was unloaded
-        and has lost the health of rabbits. Read the mapping again, as the module dws
-        has just started and read it, too."""
+        and has lost the health of rabbits. The answer says that the jobspecs of jobs
+        with storage need no constraint to keep them off broken nodes. Read the mapping
+        again, as the module dws has just started and read it, too."""
         try:
             self.resources.set_rabbits(read_mapping(self._mapping))
         except ValueError as exc:
             self.log.error(f"{exc}: going on with the rabbits of before")
         self._request_schedule()
-        self.handle.respond(msg, None)
+        self.handle.respond(msg, {"avoids": names.BAD_PROPERTY})
         self._notified.append(msg)
         if len(self._notified) > NOTIFIED_MAX:
             oldest = self._notified.pop(0)
