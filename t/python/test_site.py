@@ -1,5 +1,6 @@
-# The documentation as a site: what a browser makes of it at the width of a phone and of
-# a screen. Debian's Chromium; without it, or without Sphinx, these are skipped by name.
+# The documentation as a site: what a browser makes of it at the widths of a phone, of a
+# small window and of a screen. Debian's Chromium; without it, or without Sphinx, these
+# are skipped by name.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The pages of the documentation in a browser."""
 
@@ -18,7 +19,7 @@ from page_support import TOP, load
 pytest.importorskip("sphinx_copybutton")
 pytestmark = needs_chromium
 
-WIDTHS = (390, 1280)
+WIDTHS = (390, 500, 1280)
 PARTS = {"user": "For users", "admin": "For administrators", "dev": "For developers"}
 # Readers of manual pages, which do not state them in their text.
 MANUAL = {
@@ -30,7 +31,8 @@ MANUAL = {
 # Measures each page: the excess width over its window, or of its text over the theme's
 # box, which would scroll; the line on its readers, with its link and the text before;
 # its blocks of code, and the text that their buttons copy. A button exists once the
-# page's library is loaded, and copies from an element that lives for a moment.
+# page's library is loaded, and copies from an element that lives for a moment. A button
+# covers text where a line of its block passes below it, however far the block is moved.
 MEASURE = """
     let wider = 0;
     for (let box = doc.querySelector("article"); box; box = box.parentElement)
@@ -50,10 +52,22 @@ MEASURE = """
         return true;
     };
     for (const button of buttons()) button.click();
+    const covered = button => {
+        const box = button.getBoundingClientRect();
+        const block = button.closest(".highlight").querySelector("pre");
+        const range = doc.createRange();
+        range.selectNodeContents(block);
+        const right = block.getBoundingClientRect().right;
+        return Array.from(range.getClientRects()).some(line =>
+            Math.min(line.right, right) > box.left &&
+            line.bottom > box.top && line.top < box.bottom);
+    };
     const read = block => ({
         text: block.textContent,
         console: block.closest(".highlight-console") !== null});
-    return {wider, audience, blocks: blocks.map(read), copied};
+    const hidden = buttons().filter(covered).map(
+        button => button.closest(".highlight").textContent);
+    return {wider, audience, blocks: blocks.map(read), copied, hidden};
 """
 FOUND = """
     const title = doc.querySelector("#search-results > h2");
@@ -128,6 +142,10 @@ def test_copies_have_no_prompts(told: dict[str, Any]) -> None:
             else:
                 assert not block["console"], (page, block)
                 assert copy.split() == block["text"].split(), page
+
+
+def test_no_button_covers_text(told: dict[str, Any]) -> None:
+    assert {page: of["hidden"] for page, of in told.items() if of["hidden"]} == {}
 
 
 def test_the_tutorial_has_a_button_for_each_command(told: dict[str, Any]) -> None:
