@@ -41,6 +41,10 @@ test_expect_success 'a typing mistake is a usage error' '
 	grep "Unknown format field: color" err &&
 	test_expect_code 1 flux rabbit show nonsense 2>err &&
 	grep "nonsense. is not a job id" err &&
+	for id in f1 0 18446744073709551615; do
+		test_expect_code 1 flux rabbit show $id 2>err &&
+		grep "$id. is not a job id" err || return 1
+	done &&
 	test_expect_code 1 flux rabbit show 12 2>err &&
 	grep "there is no job" err
 '
@@ -286,6 +290,8 @@ test_expect_success 'watch: says what is over while the job runs, and in order' 
 	printf "%s\n" Proposal Setup DataIn PreRun >exp && test_cmp exp states &&
 	flux rabbit show $jobid >shown && grep "PreRun  *[0-9.]*m\?s .*█" shown &&
 	grep "paths  *DW_JOB_[A-Za-z_]*=/" shown &&
+	dws_wait 100 sh -c "flux rabbit watch $jobid | head -1" >first &&
+	grep "^Proposal " first &&
 	touch go && wait $watch &&
 	sed "s/ .*//" out >states &&
 	printf "%s\n" Proposal Setup DataIn PreRun the PostRun DataOut \

@@ -31,7 +31,7 @@ test_expect_success 'words that do not go together are refused' '
 	refused "capacity: .1 GiB. is not one word" create keep -t xfs -c "1 GiB" &&
 	refused "type: only create takes it" show keep -t xfs &&
 	refused "list takes no name: show keep" list keep &&
-	refused "there is no file system .keep. that you may see: none" show keep &&
+	refused "there is no file system .keep. that you may see, nor any other" show keep &&
 	refused "there is no file system .keep." destroy keep --yes &&
 	test_expect_code 2 flux rabbit persistent make keep &&
 	test_expect_code 2 flux rabbit persistent show keep --json more 2>err &&

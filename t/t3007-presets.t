@@ -36,7 +36,7 @@ test_expect_success 'by name, and for programs' '
 '
 test_expect_success 'one that is not there' '
 	test_expect_code 1 flux rabbit presets scratsh 2>err &&
-	grep "there is no preset .scratsh.: saved, scratch" err
+	grep "there is no preset .scratsh.: saved, scratch$" err
 '
 
 # reload TEXT: what follows [rabbit.presets]

@@ -90,3 +90,17 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         )
     assert ended.returncode == -signal.SIGPIPE
     assert not ended.stderr
+
+
+def test_a_reader_that_goes_away_ends_a_command_that_follows() -> None:
+    code = (
+        "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL);"
+        "from flux_rabbit import cli; print('looks', flush=True); cli.pause(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"looks\n"
+        child.stdout.close()
+        assert child.wait(60) == -signal.SIGPIPE

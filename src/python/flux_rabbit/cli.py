@@ -12,10 +12,12 @@ import functools
 import importlib
 import json
 import os
+import select
 import shutil
 import signal
 import sys
 import textwrap
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -136,6 +138,20 @@ def jobids(words: Iterable[str]) -> list[int]:
         return [rpc.jobid(word) for word in words]
     except ValueError as exc:
         raise Failure(str(exc)) from None
+
+
+def pause(seconds: float) -> None:
+    """Wait for the next look of a command that follows something. Ends the command if
+    the reader of its output goes away meanwhile (| head -1), as a write would."""
+    try:
+        fd = sys.stdout.fileno()
+    except OSError:  # no file, in tests
+        time.sleep(seconds)
+        return
+    poll = select.poll()
+    poll.register(fd, 0)  # errors alone
+    if any(what & select.POLLERR for _, what in poll.poll(1000 * seconds)):
+        signal.raise_signal(signal.SIGPIPE)
 
 
 def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:

@@ -209,7 +209,7 @@ def follow(handle: rpc.Handle, number: int) -> int:
             screen.show(entries, False)
             if have_ended(entries):
                 return 0
-        time.sleep(INTERVAL_S)
+        cli.pause(INTERVAL_S)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -202,8 +202,9 @@ def _find(systems: list[Object], name: str) -> Object:
     for system in systems:
         if system["name"] == name:
             return system
-    there = ", ".join(sorted(s["name"] for s in systems)) or "none"
-    raise cli.Failure(f"there is no file system '{name}' that you may see: {there}")
+    names = ", ".join(sorted(s["name"] for s in systems))
+    there = f": {names}" if names else ", nor any other"
+    raise cli.Failure(f"there is no file system '{name}' that you may see{there}")
 
 
 def _submit(directive: str, args: argparse.Namespace) -> int:

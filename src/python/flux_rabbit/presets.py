@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
     presets = {name: directives_of(value) for name, value in found.items()}
     for name in args.names:
         if name not in presets:
-            there = ", ".join(sorted(presets)) or "none"
-            raise cli.Failure(f"there is no preset '{name}': {there}")
+            there = f": {', '.join(sorted(presets))}" if presets else ", nor any other"
+            raise cli.Failure(f"there is no preset '{name}'{there}")
     chosen = {name: presets[name] for name in sorted(args.names or presets)}
     if args.json:
         cli.print_json(chosen)

@@ -20,6 +20,7 @@ from flux_k8s.workflow import job_pages as job_pages
 Object = dict[str, Any]
 
 NODEID_ANY = 0xFFFFFFFF
+JOBID_MAX = (1 << 63) - 1  # ids are JSON integers
 # Attributes to request for ended jobs: a week may have many, so omit the rest.
 ENDED_ATTRIBUTES = [
     *("userid", "nnodes", "t_submit", "t_run", "t_cleanup", "t_inactive", "result"),
@@ -132,7 +133,10 @@ def jobid(text: str) -> int:
         ValueError: the text is not a job id.
     """
     number = ffi.new("flux_jobid_t[1]")
-    if lib.flux_job_id_parse(text.encode(), number) < 0:
+    if (
+        lib.flux_job_id_parse(text.encode(), number) < 0
+        or not 0 < number[0] <= JOBID_MAX
+    ):
         raise ValueError(f"'{text}' is not a job id")
     return int(number[0])
 

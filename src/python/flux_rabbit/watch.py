@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import time
 from typing import Any
 
 from flux_rabbit import cli, rpc, term, timeline
@@ -157,7 +156,7 @@ def follow(handle: rpc.Handle, number: int, args: argparse.Namespace) -> int:
         if not line.active:
             break
         tick += 1
-        time.sleep(max(0.05, args.interval))
+        cli.pause(max(0.05, args.interval))
     if args.json:
         _json(line, None)
     return 0 if line.success else cli.EXIT_ERROR
