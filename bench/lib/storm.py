@@ -98,14 +98,6 @@ def quantile(ordered: list[float], q: float) -> float:
     return ordered[min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1)]
 
 
-def machine(rabbits: int) -> tuple[str, ...]:
-    """Options of dws-sim for this many rabbits. Only the first two have nodes of the
-    instance."""
-    more = 2 * rabbits - 4
-    hosts = "node[0-3]" + (f",far[0-{more - 1}]" if more > 0 else "")
-    return ("--nodes", hosts, "--rabbits", f"rabbit[0-{rabbits - 1}]")
-
-
 def kube_folder() -> pathlib.Path | None:
     """Folder of the cluster that t/kube/run has started for this run, if any."""
     folder = os.environ.get("DWS_KUBE")
@@ -120,12 +112,19 @@ class Storm:
             args.workdir,
             args.prefix,
             "instant",
-            sim_options=("--no-tls", "--capacity", "64TiB", *machine(args.rabbits)),
+            sim_options=("--no-tls", "--capacity", "64TiB", *self.machine()),
             agent_options=("--workers", str(args.workers)) if args.latency else (),
             fluxion={"queue-policy": args.fluxion} if args.fluxion else None,
             kube=kube_folder(),
         )
         self.broker = int(self.handle.attr_get("broker.pid"))
+
+    def machine(self) -> tuple[str, ...]:
+        """Options of dws-sim. Only the first two rabbits have nodes of the instance."""
+        rabbits = self.args.rabbits
+        more = 2 * rabbits - 4
+        hosts = "node[0-3]" + (f",far[0-{more - 1}]" if more > 0 else "")
+        return ("--nodes", hosts, "--rabbits", f"rabbit[0-{rabbits - 1}]")
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
