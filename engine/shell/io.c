@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <flux/idset.h>
+
 #include "base64.h"
-#include "common/va.h"
+#include "respond.h"
 #include "shell.h"
 
 /* Lines wait here while a commit is in flight, or for a moment so that many
@@ -103,20 +105,21 @@ static void writer_fini (struct writer *w)
     free (w->buf);
 }
 
-static char *event_line (const char *name, const char *fmt, ...)
+static char *event_line (const char *name, json_t *context)
 {
-    json_t *entry;
-    char *line;
+    json_t *entry = json_pack ("{s:f s:s s:O}",
+                               "timestamp", now_realtime (),
+                               "name", name,
+                               "context", context);
+    char *line = entry ? entry_encode (entry) : NULL;
 
-    entry = VA (fmt, entry_vpack (0., name, fmt, ap));
-    line = entry ? entry_encode (entry) : NULL;
     json_decref (entry);
     return line;
 }
 
 static int writer_append (struct writer *w, const char *name, json_t *context)
 {
-    char *line = event_line (name, context ? "O" : NULL, context);
+    char *line = event_line (name, context);
     size_t len = line ? strlen (line) : 0;
     char *buf;
 
@@ -145,25 +148,24 @@ void shell_io_event (flux_shell_t *shell, const char *name, json_t *context,
         writer_sync (w);
 }
 
-int shell_exec_event (flux_shell_t *shell, const char *name)
+int shell_exec_event (flux_shell_t *shell, const char *name, json_t *context)
 {
     struct writer w = { .shell = shell, .key = "exec.eventlog" };
-    json_t *context = json_object_get (shell->event_context, name);
     int rc;
 
-    w.buf = event_line (name, context ? "O" : NULL, context);
+    w.buf = event_line (name, context);
     w.len = w.buf ? strlen (w.buf) : 0;
-    if ((rc = commit (&w)) == 0) {
+    if ((rc = commit (&w)) == 0)
         flux_future_destroy (w.commit); // the KVS keeps the order of commits
-    }
     free (w.buf);
+    json_decref (context);
     return rc;
 }
 
 /* Output
  */
 
-static void write_kvs (struct shell_task *task, const char *stream,
+static void write_kvs (struct task *task, const char *stream,
                        const char *data, int len)
 {
     json_t *context = json_pack ("{s:s s:o}",
@@ -186,7 +188,7 @@ static void write_kvs (struct shell_task *task, const char *stream,
 
 /* A task has written a line, or closed the stream.
  */
-void shell_io_task_output (struct shell_task *task, const char *name)
+void shell_io_task_output (struct task *task, const char *name)
 {
     const char *data;
     int n;
@@ -202,12 +204,11 @@ void shell_io_task_output (struct shell_task *task, const char *name)
 static int refuse_files (flux_shell_t *shell, const char *option,
                          const char *stream)
 {
-    const char *type = "";
+    json_t *o = json_object_get (json_object_get (shell->options, option),
+                                 stream);
+    const char *type = json_string_value (json_object_get (o, "type"));
 
-    if (flux_shell_getopt_unpack (shell, option, "{s?{s?s}}",
-                                  stream, "type", &type) < 0)
-        return shell_log_errn (EINVAL, "invalid %s options", option);
-    if (streq (type, "file"))
+    if (type && streq (type, "file"))
         return shell_log_errn (ENOTSUP, "%s: solo has no files for %s",
                                option, stream);
     return 0;
@@ -250,7 +251,8 @@ static void stdin_cb (flux_t *h, flux_msg_handler_t *mh,
     const char *stream;
     const char *rank;
 
-    if (flux_request_unpack (msg, NULL, "o", &context) < 0)
+    if (flux_msg_authorize (msg, getuid ()) < 0
+        || flux_request_unpack (msg, NULL, "o", &context) < 0)
         goto error;
     if (json_unpack (context, "{s:s s:s}", "stream", &stream, "rank", &rank) < 0) {
         errno = EPROTO;
@@ -302,7 +304,7 @@ static void feed_tasks (flux_shell_t *shell, json_t *context)
         return;
     }
     for (int i = 0; i < shell->ntasks_local; i++) {
-        struct shell_task *task = &shell->tasks[i];
+        struct task *task = &shell->tasks[i];
         if (!task->proc || task->completed
             || !is_addressed (ranks, task->rank))
             continue;
@@ -340,6 +342,27 @@ static void input_cb (flux_future_t *f, void *arg)
     flux_future_reset (f);
 }
 
+/* Owner and guest may send input: stdin_cb() tells whose the job is. */
+static int register_service (flux_shell_t *shell)
+{
+    struct flux_match match = FLUX_MATCH_REQUEST;
+    flux_future_t *f = flux_service_register (shell->h, shell->service);
+    int rc = f ? flux_future_get (f, NULL) : -1;
+    flux_msg_handler_t *mh;
+    char topic[80];
+
+    flux_future_destroy (f);
+    snprintf (topic, sizeof (topic), "%s.stdin", shell->service);
+    match.topic_glob = topic;
+    if (rc < 0
+        || !(mh = flux_msg_handler_create (shell->h, match, stdin_cb, shell)))
+        return -1;
+    flux_msg_handler_allow_rolemask (mh, FLUX_ROLE_USER);
+    flux_msg_handler_start (mh);
+    return flux_aux_set (shell->h, NULL, mh,
+                         (flux_free_f)flux_msg_handler_destroy);
+}
+
 static int input_init (flux_shell_t *shell)
 {
     struct io *io = shell->io;
@@ -349,7 +372,7 @@ static int input_init (flux_shell_t *shell)
     if (refuse_files (shell, "input", "stdin") < 0)
         return -1;
     if (shell->rank == 0) {
-        if (flux_shell_service_register (shell, "stdin", stdin_cb, shell) < 0)
+        if (register_service (shell) < 0)
             return shell_log_errno ("register stdin service");
         if (!(header = json_pack ("{s:{} s:{s:i} s:{s:s} s:i}",
                                   "options",
@@ -407,5 +430,3 @@ void shell_io_fini (flux_shell_t *shell)
         shell->io = NULL;
     }
 }
-
-// vi: ts=4 sw=4 expandtab

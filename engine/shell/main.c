@@ -13,53 +13,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/va.h"
 #include "shell.h"
 
-/* Send the requests of which the shell needs the answers, all at once, and
- * then wait for each.
- */
+/* Connect, and send both requests before waiting for either. */
 static int connect_flux (flux_shell_t *shell, unsigned int broker_rank)
 {
-    flux_future_t *f;
+    flux_future_t *subscribed = NULL;
+    flux_future_t *lookup = NULL;
     char topic[64];
     char id[32];
-    const char *s;
     int rc = -1;
 
+    snprintf (topic, sizeof (topic), "shell-%ju.", (uintmax_t)shell->id);
     if (!(shell->h = flux_open (NULL, 0))
         || !(shell->r = flux_reactor_create (0))
-        || flux_set_reactor (shell->h, shell->r) < 0)
-        return shell_log_errno ("connecting to Flux");
-    snprintf (topic, sizeof (topic), "shell-%ju.", (uintmax_t)shell->id);
-    if (!(f = flux_event_subscribe_ex (shell->h, topic, 0)))
-        return -1;
-    if ((shell->lookup = flux_rpc_pack (shell->h,
-                                        "job-info.lookup",
-                                        FLUX_NODEID_ANY,
-                                        0,
-                                        "{s:I s:[ss] s:i}",
-                                        "id", shell->id,
-                                        "keys", "J", "R",
-                                        "flags", 0))
-        && flux_future_get (f, NULL) == 0)
-        rc = 0;
-    flux_future_destroy (f);
-    if (rc < 0)
-        return shell_log_errno ("subscribing to shell events");
-    if ((s = flux_attr_get (shell->h, "security.owner")))
-        shell->owner = strtoul (s, NULL, 10);
-    if (flux_job_id_encode (shell->id, "f58plain", id, sizeof (id)) < 0)
-        return -1;
-    snprintf (shell->service,
-              sizeof (shell->service),
-              "%ju-shell-%s",
-              (uintmax_t)getuid (),
-              id);
-    return shell_info_init (shell, broker_rank);
+        || flux_set_reactor (shell->h, shell->r) < 0
+        || flux_job_id_encode (shell->id, "f58plain", id, sizeof (id)) < 0
+        || !(subscribed = flux_event_subscribe_ex (shell->h, topic, 0))
+        || !(lookup = flux_rpc_pack (shell->h, "job-info.lookup",
+                                     FLUX_NODEID_ANY, 0, "{s:I s:[ss] s:i}",
+                                     "id", shell->id,
+                                     "keys", "J", "R",
+                                     "flags", 0))
+        || flux_future_get (subscribed, NULL) < 0)
+        shell_log_errno ("connecting to Flux");
+    else {
+        snprintf (shell->service, sizeof (shell->service), "%ju-shell-%s",
+                  (uintmax_t)getuid (), id);
+        rc = shell_info_init (shell, lookup, broker_rank);
+    }
+    flux_future_destroy (subscribed);
+    flux_future_destroy (lookup);
+    return rc;
 }
 
 static int set_environment (flux_shell_t *shell)
@@ -73,158 +60,52 @@ static int set_environment (flux_shell_t *shell)
         if (value && flux_shell_setenvf (shell, 1, names[i], "%s", value) < 0)
             return -1;
     }
-    (void)flux_shell_unsetenv (shell, "FLUX_PROXY_REMOTE");
+    (void)json_object_del (shell->env, "FLUX_PROXY_REMOTE");
     return flux_shell_setenvf (shell, 1, "FLUX_JOB_ID", "%s", id)
-           || flux_shell_setenvf (shell,
-                                  1,
-                                  "FLUX_JOB_ID_PATH",
-                                  "%s/%s",
-                                  path && !streq (path, "/") ? path : "",
-                                  id)
-           || flux_shell_setenvf (shell,
-                                  1,
-                                  "FLUX_JOB_SIZE",
-                                  "%d",
+           || flux_shell_setenvf (shell, 1, "FLUX_JOB_ID_PATH", "%s/%s",
+                                  path && !streq (path, "/") ? path : "", id)
+           || flux_shell_setenvf (shell, 1, "FLUX_JOB_SIZE", "%d",
                                   shell->ntasks)
-           || flux_shell_setenvf (shell,
-                                  1,
-                                  "FLUX_JOB_NNODES",
-                                  "%d",
+           || flux_shell_setenvf (shell, 1, "FLUX_JOB_NNODES", "%d",
                                   shell->size)
-           // Made-up nodes share a host: this is what tells them apart.
-           || flux_shell_setenvf (shell,
-                                  1,
-                                  "HOSTNAME",
-                                  "%s",
+           // Made-up nodes share a host, and differ in this.
+           || flux_shell_setenvf (shell, 1, "HOSTNAME", "%s",
                                   shell->nodes[shell->rank].host) ? -1 : 0;
-}
-
-/* Limits of the submitter, as far as the hard limits here allow.
- */
-static void set_limits (flux_shell_t *shell)
-{
-    static const struct { const char *name; int resource; } limits[] = {
-        { "cpu", RLIMIT_CPU }, { "fsize", RLIMIT_FSIZE },
-        { "data", RLIMIT_DATA }, { "stack", RLIMIT_STACK },
-        { "core", RLIMIT_CORE }, { "nofile", RLIMIT_NOFILE },
-        { "as", RLIMIT_AS }, { "rss", RLIMIT_RSS },
-        { "nproc", RLIMIT_NPROC }, { "memlock", RLIMIT_MEMLOCK },
-    };
-    json_t *conf = json_object_get (shell->options, "rlimit");
-
-    for (size_t i = 0; i < sizeof (limits) / sizeof (limits[0]); i++) {
-        json_t *o = json_object_get (conf, limits[i].name);
-        struct rlimit rl;
-
-        if (!json_is_integer (o) || getrlimit (limits[i].resource, &rl) < 0)
-            continue;
-        rl.rlim_cur = json_integer_value (o);
-        if (rl.rlim_cur > rl.rlim_max)
-            rl.rlim_cur = rl.rlim_max;
-        if (setrlimit (limits[i].resource, &rl) < 0)
-            shell_log_errno ("setrlimit %s", limits[i].name);
-    }
 }
 
 static void change_directory (flux_shell_t *shell)
 {
-    if (shell->cwd && chdir (shell->cwd) < 0) {
-        shell_log_error ("host %s: Could not change dir to %s: %s. "
-                         "Going to /tmp instead",
-                         shell->nodes[shell->rank].host,
-                         shell->cwd,
-                         strerror (errno));
+    const char *cwd = json_string_value (jp_get (shell->jobspec,
+                                                 "attributes.system.cwd"));
+
+    if (cwd && chdir (cwd) < 0) {
+        shell_log_errno ("host %s: Could not change dir to %s, using /tmp",
+                         shell->nodes[shell->rank].host, cwd);
         if (chdir ("/tmp") < 0)
-            shell_die_errno (1, "Could not change dir to /tmp");
+            shell_die_errno (1, "/tmp");
     }
 }
 
 static void barrier (flux_shell_t *shell)
 {
     flux_future_t *f;
+    int rank = shell->nodes[shell->rank].broker_rank;
 
     if (shell->size == 1)
         return;
-    if (!(f = flux_rpc_pack (shell->h,
-                             "job-exec.shell-barrier",
-                             FLUX_NODEID_ANY,
-                             0,
-                             "{s:I s:i}",
-                             "id", shell->id,
-                             "rank",
-                               (int)shell->nodes[shell->rank].broker_rank)))
+    if (!(f = flux_rpc_pack (shell->h, "job-exec.shell-barrier",
+                             FLUX_NODEID_ANY, 0, "{s:I s:i}",
+                             "id", shell->id, "rank", rank)))
         shell_die_errno (1, "shell_barrier");
-    /* After EIO there is an exception already that says why. */
     if (flux_future_get (f, NULL) < 0) {
-        if (errno != EIO)
+        if (errno != EIO) // with EIO an exception has told why
             shell_log_error ("shell_barrier: %s", flux_future_error_string (f));
-        flux_future_destroy (f);
         exit (1);
     }
     flux_future_destroy (f);
 }
 
-static void call_plugins (flux_shell_t *shell, const char *topic)
-{
-    if (flux_shell_plugstack_call (shell, topic, NULL) < 0)
-        shell_die (1, "%s callback(s) failed", topic);
-}
-
-/* Completion references: the reactor runs until there is none.
- */
-
-int flux_shell_add_completion_ref (flux_shell_t *shell, const char *fmt, ...)
-{
-    char name[256];
-    int n;
-
-    if (!shell || !fmt) {
-        errno = EINVAL;
-        return -1;
-    }
-    VA_DO (fmt, vsnprintf (name, sizeof (name), fmt, ap));
-    n = json_integer_value (json_object_get (shell->refs, name)) + 1;
-    if (json_object_set_new (shell->refs, name, json_integer (n)) < 0) {
-        errno = ENOMEM;
-        return -1;
-    }
-    return n;
-}
-
-int flux_shell_remove_completion_ref (flux_shell_t *shell, const char *fmt, ...)
-{
-    char name[256];
-    int n;
-
-    if (!shell || !fmt) {
-        errno = EINVAL;
-        return -1;
-    }
-    VA_DO (fmt, vsnprintf (name, sizeof (name), fmt, ap));
-    n = json_integer_value (json_object_get (shell->refs, name)) - 1;
-    if (n < 0) {
-        errno = ENOENT;
-        return -1;
-    }
-    if (n > 0)
-        return json_object_set_new (shell->refs, name, json_integer (n));
-    (void)json_object_del (shell->refs, name);
-    if (json_object_size (shell->refs) == 0)
-        flux_reactor_stop (shell->r);
-    return 0;
-}
-
-/* Signals
- */
-
-void flux_shell_killall (flux_shell_t *shell, int sig)
-{
-    for (int i = 0; shell && sig > 0 && i < shell->ntasks_local; i++) {
-        flux_subprocess_t *p = shell->tasks[i].proc;
-        if (p && flux_subprocess_state (p) == FLUX_SUBPROCESS_RUNNING)
-            flux_future_destroy (flux_subprocess_kill (p, sig));
-    }
-}
+/* Signals */
 
 static void kill_cb (flux_t *h, flux_msg_handler_t *mh,
                      const flux_msg_t *msg, void *arg)
@@ -234,183 +115,147 @@ static void kill_cb (flux_t *h, flux_msg_handler_t *mh,
     if (flux_event_unpack (msg, NULL, "{s:i}", "signum", &sig) < 0)
         shell_log_errno ("malformed kill event");
     else
-        flux_shell_killall (arg, sig);
+        shell_killall (arg, sig);
 }
 
 static void signal_cb (flux_reactor_t *r, flux_watcher_t *w,
                        int revents, void *arg)
 {
-    flux_shell_killall (arg, flux_signal_watcher_get_signum (w));
+    shell_killall (arg, flux_signal_watcher_get_signum (w));
 }
 
+/* Watchers and handlers live as long as the handle. */
 static int forward_signals (flux_shell_t *shell)
 {
     const int signals[] = { SIGINT, SIGTERM, SIGALRM };
+    struct flux_match match = FLUX_MATCH_EVENT;
+    flux_msg_handler_t *mh;
+    char topic[64];
 
     for (int i = 0; i < 3; i++) {
-        flux_watcher_t *w = flux_signal_watcher_create (shell->r,
-                                                        signals[i],
-                                                        signal_cb,
-                                                        shell);
+        flux_watcher_t *w = flux_signal_watcher_create (shell->r, signals[i],
+                                                        signal_cb, shell);
         if (!w
-            || flux_aux_set (shell->h,
-                             NULL,
-                             w,
+            || flux_aux_set (shell->h, NULL, w,
                              (flux_free_f)flux_watcher_destroy) < 0)
             return -1;
         flux_watcher_start (w);
     }
-    return flux_shell_add_event_handler (shell, "kill", kill_cb, shell);
+    snprintf (topic, sizeof (topic), "shell-%ju.kill", (uintmax_t)shell->id);
+    match.topic_glob = topic;
+    if (!(mh = flux_msg_handler_create (shell->h, match, kill_cb, shell)))
+        return -1;
+    flux_msg_handler_start (mh);
+    return flux_aux_set (shell->h, NULL, mh,
+                         (flux_free_f)flux_msg_handler_destroy);
 }
 
-/* Tasks
- */
+/* Tasks */
 
-static void task_completion_cb (flux_subprocess_t *p)
+static void completion_cb (flux_subprocess_t *p)
 {
-    struct shell_task *task = flux_subprocess_aux_get (p, "task");
-    flux_shell_t *shell = task->shell;
+    struct task *task = flux_subprocess_aux_get (p, "task");
 
     if ((task->rc = flux_subprocess_exit_code (p)) < 0)
         task->rc = 128 + flux_subprocess_signaled (p);
     task->completed = true;
-    shell->running--;
-    shell->current = task;
-    if (flux_shell_plugstack_call (shell, "task.exit", NULL) < 0)
-        shell_log_error ("task.exit: a plugin has failed");
-    shell_doom_task_exit (task);
-    shell->current = NULL;
-    if (shell->running == 0
-        && flux_shell_plugstack_call (shell, "shell.finish", NULL) < 0)
-        shell_log_error ("shell.finish plugin(s) failed");
-    (void)flux_shell_remove_completion_ref (shell, "task%d", task->rank);
+    if (--task->shell->running == 0)
+        flux_reactor_stop (task->shell->r);
 }
 
-static void task_output_cb (flux_subprocess_t *p, const char *stream)
+static void output_cb (flux_subprocess_t *p, const char *stream)
 {
     shell_io_task_output (flux_subprocess_aux_get (p, "task"), stream);
 }
 
-/* In the new process.
- */
-static void task_exec_cb (flux_subprocess_t *p, void *arg)
+/* In the new process: a task does not outlive its shell. */
+static void exec_cb (flux_subprocess_t *p, void *arg)
 {
-    struct shell_task *task = arg;
-
-    // A task does not outlive its shell.
     (void)prctl (PR_SET_PDEATHSIG, SIGKILL);
-    task->in_exec = true;
-    if (flux_shell_plugstack_call (task->shell, "task.exec", NULL) < 0)
-        fprintf (stderr, "flux-shell: task.exec: a plugin has failed\n");
 }
 
-static int task_init (flux_shell_t *shell, int index)
+static flux_cmd_t *task_command (flux_shell_t *shell, int index, int rank)
 {
-    struct shell_task *task = &shell->tasks[index];
+    flux_cmd_t *cmd = flux_cmd_create (0, NULL, NULL);
     const char *name;
     json_t *value;
     size_t i;
 
-    task->shell = shell;
-    task->index = index;
-    task->rank = shell->nodes[shell->rank].first_task + index;
-    if (!(task->cmd = flux_cmd_create (0, NULL, NULL)))
-        return -1;
+    if (!cmd)
+        return NULL;
     json_array_foreach (shell->command, i, value) {
-        if (flux_cmd_argv_append (task->cmd, json_string_value (value)) < 0)
-            return -1;
+        if (flux_cmd_argv_append (cmd, json_string_value (value)) < 0)
+            goto error;
     }
     json_object_foreach (shell->env, name, value) {
         const char *s = json_string_value (value);
-        if (s && flux_cmd_setenvf (task->cmd, 1, name, "%s", s) < 0)
-            return -1;
+        if (s && flux_cmd_setenvf (cmd, 1, name, "%s", s) < 0)
+            goto error;
     }
-    if (flux_cmd_setenvf (task->cmd, 1, "FLUX_TASK_LOCAL_ID", "%d", index) < 0
-        || flux_cmd_setenvf (task->cmd, 1, "FLUX_TASK_RANK", "%d", task->rank))
-        return -1;
-    return 0;
+    if (flux_cmd_setenvf (cmd, 1, "FLUX_TASK_LOCAL_ID", "%d", index) == 0
+        && flux_cmd_setenvf (cmd, 1, "FLUX_TASK_RANK", "%d", rank) == 0)
+        return cmd;
+error:
+    flux_cmd_destroy (cmd);
+    return NULL;
 }
 
-static void task_start (flux_shell_t *shell, struct shell_task *task)
+static void task_start (flux_shell_t *shell, int index)
 {
     static const flux_subprocess_ops_t ops = {
-        .on_completion = task_completion_cb,
-        .on_stdout = task_output_cb,
-        .on_stderr = task_output_cb,
+        .on_completion = completion_cb,
+        .on_stdout = output_cb,
+        .on_stderr = output_cb,
     };
-    const flux_subprocess_hooks_t hooks = {
-        .pre_exec = task_exec_cb,
-        .pre_exec_arg = task,
-    };
+    const flux_subprocess_hooks_t hooks = { .pre_exec = exec_cb };
+    struct task *task = &shell->tasks[index];
     int flags = 0;
+    flux_cmd_t *cmd;
 
-    shell->current = task;
-    call_plugins (shell, "task.init");
+    task->shell = shell;
+    task->rank = shell->nodes[shell->rank].first_task + index;
     if (json_integer_value (json_object_get (shell->options, "nosetpgrp")))
         flags |= FLUX_SUBPROCESS_FLAGS_NO_SETPGRP;
-    if (!(task->proc = flux_local_exec_ex (shell->r,
-                                           flags,
-                                           task->cmd,
-                                           &ops,
-                                           &hooks,
-                                           NULL,
-                                           NULL)))
+    if (!(cmd = task_command (shell, index, task->rank)))
+        shell_die_errno (1, "task %d", task->rank);
+    if (!(task->proc = flux_local_exec_ex (shell->r, flags, cmd, &ops, &hooks,
+                                           NULL, NULL)))
         shell_die (errno == EPERM || errno == EACCES ? 126
                    : errno == ENOENT ? 127 : 1,
-                   "task %d (host %s): start failed: %s: %s",
-                   task->rank,
-                   shell->nodes[shell->rank].host,
-                   flux_cmd_arg (task->cmd, 0),
+                   "task %d (host %s): start failed: %s: %s", task->rank,
+                   shell->nodes[shell->rank].host, flux_cmd_arg (cmd, 0),
                    strerror (errno));
-    if (flux_subprocess_aux_set (task->proc, "task", task, NULL) < 0
-        || flux_shell_add_completion_ref (shell, "task%d", task->rank) < 0)
+    flux_cmd_destroy (cmd);
+    if (flux_subprocess_aux_set (task->proc, "task", task, NULL) < 0)
         shell_die_errno (1, "task %d", task->rank);
     shell->running++;
-    call_plugins (shell, "task.fork");
-    shell->current = NULL;
 }
 
-static void tasks_destroy (flux_shell_t *shell)
+static void post_event (flux_shell_t *shell, const char *name, json_t *context)
 {
-    for (int i = 0; i < shell->ntasks_local; i++) {
-        struct shell_task *task = &shell->tasks[i];
-        flux_subprocess_destroy (task->proc);
-        flux_cmd_destroy (task->cmd);
-    }
-    free (shell->tasks);
+    if (shell->rank > 0)
+        json_decref (context);
+    else if (!context || shell_exec_event (shell, name, context) < 0)
+        shell_die_errno (1, "failed to emit event %s", name);
 }
 
 static void shell_init (flux_shell_t *shell, unsigned int broker_rank)
 {
     if (connect_flux (shell, broker_rank) < 0)
         shell_die (1, "cannot find out about the job");
-    shell->log_level = FLUX_SHELL_NOTICE + shell->verbose;
-    change_directory (shell);
-    if (shell_io_init (shell) < 0
-        || shell_doom_init (shell) < 0
-        || forward_signals (shell) < 0)
+    if (shell_io_init (shell) < 0 || forward_signals (shell) < 0)
         shell_die_errno (1, "shell initialization");
+    change_directory (shell);
     if (shell_plugins_load (shell) < 0)
         shell_die (1, "failed to load plugins");
     if (set_environment (shell) < 0)
         shell_die_errno (1, "cannot set the environment of the job");
-    set_limits (shell);
+    if (shell_plugins_call (shell, "shell.init") < 0)
+        shell_die (1, "shell.init callback(s) failed");
     shell->ntasks_local = shell->nodes[shell->rank].ntasks;
     if (!(shell->tasks = calloc (shell->ntasks_local + 1,
                                  sizeof (shell->tasks[0]))))
         shell_die_errno (1, "tasks");
-    call_plugins (shell, "shell.init");
-    /* Only now, so that plugins could change the environment. */
-    for (int i = 0; i < shell->ntasks_local; i++) {
-        if (task_init (shell, i) < 0)
-            shell_die_errno (1, "task %d", i);
-    }
-}
-
-static void post_event (flux_shell_t *shell, const char *name)
-{
-    if (shell->rank == 0 && shell_exec_event (shell, name) < 0)
-        shell_die_errno (1, "failed to emit event %s", name);
 }
 
 static int shell_run (flux_shell_t *shell)
@@ -418,61 +263,50 @@ static int shell_run (flux_shell_t *shell)
     int rc = 0;
 
     barrier (shell);
-    post_event (shell, "shell.init");
-    call_plugins (shell, "shell.post-init");
+    post_event (shell, "shell.init",
+                json_pack ("{s:s s:i s:i}",
+                           "service", shell->service,
+                           "leader-rank", (int)shell->nodes[0].broker_rank,
+                           "size", shell->size));
     for (int i = 0; i < shell->ntasks_local; i++)
-        task_start (shell, &shell->tasks[i]);
-    call_plugins (shell, "shell.start");
+        task_start (shell, i);
     if (shell_io_start (shell) < 0)
         shell_die_errno (1, "standard input");
     barrier (shell);
-    post_event (shell, "shell.start");
-    if (json_object_size (shell->refs) > 0
-        && flux_reactor_run (shell->r, 0) < 0)
+    post_event (shell, "shell.start", shell_taskmap (shell));
+    if (shell->running > 0 && flux_reactor_run (shell->r, 0) < 0)
         shell_log_errno ("flux_reactor_run");
-    if (flux_shell_plugstack_call (shell, "shell.exit", NULL) < 0) {
-        shell_log_error ("shell.exit: a plugin has failed");
-        rc = 1;
-    }
     for (int i = 0; i < shell->ntasks_local; i++) {
         if (shell->tasks[i].rc > rc)
             rc = shell->tasks[i].rc;
+        flux_subprocess_destroy (shell->tasks[i].proc);
     }
     return rc;
 }
 
 int main (int argc, char *argv[])
 {
-    static flux_shell_t shell;
-    char *end;
+    flux_shell_t *shell = &the_shell;
     unsigned long rank;
+    char *end;
     int rc;
 
     setlocale (LC_ALL, "");
     signal (SIGPIPE, SIG_IGN);
-    (void)prctl (PR_SET_PDEATHSIG, SIGKILL);    // job-exec was killed
-    shell_log_init (&shell);
+    (void)prctl (PR_SET_PDEATHSIG, SIGKILL);    // the shell ends with job-exec
     if (argc != 3
-        || flux_job_id_parse (argv[1], &shell.id) < 0
+        || flux_job_id_parse (argv[1], &shell->id) < 0
         || (rank = strtoul (argv[2], &end, 10), end == argv[2] || *end)) {
         fprintf (stderr, "Usage: flux-shell JOBID RANK\n");
         return 1;
     }
-    if (!(shell.refs = json_object ())
-        || !(shell.event_context = json_object ()))
-        return 1;
-    shell_init (&shell, rank);
-    rc = shell_run (&shell);
-
-    tasks_destroy (&shell);
-    shell_io_fini (&shell);
-    shell_doom_fini (&shell);
-    shell_plugins_unload (&shell);
-    shell_info_fini (&shell);
-    json_decref (shell.refs);
-    flux_close (shell.h);
-    flux_reactor_destroy (shell.r);
+    shell_init (shell, rank);
+    rc = shell_run (shell);
+    free (shell->tasks);
+    shell_io_fini (shell);
+    shell_plugins_unload (shell);
+    shell_info_fini (shell);
+    flux_close (shell->h);
+    flux_reactor_destroy (shell->r);
     return rc;
 }
-
-// vi: ts=4 sw=4 expandtab

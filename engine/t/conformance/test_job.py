@@ -230,7 +230,6 @@ class TestEvents(Case):
             "starting",
             "shell.init",
             "shell.start",
-            "shell.task-exit",
             "complete",
             "done",
         ):
@@ -393,7 +392,7 @@ class TestOutput(Case):
         self.assertEqual(output.stdout.encode("utf-8", "surrogateescape"), b"\xff\xfe")
 
     def test_log(self):
-        """What the shell has to say is in the output, too."""
+        """Messages of the shell are in the output, too."""
         jobid = job.submit(self.handle, self.jobspec("/nosuch/program"))
         events = list(job.output_event_watch(self.handle, jobid))
         log = next(event for event in events if event.name == "log")
