@@ -1,149 +1,88 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * .limit-job-size and .limit-duration: what [policy.limits] and
- * [queues.NAME.policy.limits] (RFC 33) say of how large a job may be and how
- * long.  What a queue says counts for its jobs, key by key.
+ * .limit-job-size and .limit-duration: the limits of [policy.limits] and
+ * [queues.NAME.policy.limits] (RFC 33) on the size and duration of jobs.  The
+ * key of a queue overrides the general key for the jobs of that queue.
  */
 #include <limits.h>
 #include <math.h>
 
 #include "manager.h"
 
-enum {
-    UNSET = -2,
-    UNLIMITED = -1,
+#define DURATION "policy.limits.duration"
+
+static const char *const dimensions[] = { "nnodes", "ncores", "ngpus" };
+
+struct conf {
+    json_t *o;          // checked
 };
 
-struct size {
-    int nnodes;
-    int ncores;
-    int ngpus;
-};
-
-struct limits {
-    struct size max;
-    struct size min;
-    double duration;        // 0: unlimited, < 0: not set
-};
-
-/* The configuration has been looked at as a whole before it is used, and is
- * taken as it is for each job: with limits they are few.
- */
-struct policy {
-    struct limits general;
-    json_t *queues;         // may be NULL
-};
-
-static int parse_size (json_t *policy, const char *path, struct size *size,
-                       flux_error_t *error)
+/* Check a table that may have policy.limits. */
+static int check_table (json_t *table, flux_error_t *error)
 {
-    json_t *o = jp_get (policy, path);
-    json_error_t jerror;
+    static const char *const tables[] = {
+        "policy.limits", "policy.limits.job-size",
+        "policy.limits.job-size.max", "policy.limits.job-size.min",
+    };
+    json_t *o;
+    double d;
 
-    size->nnodes = size->ncores = size->ngpus = UNSET;
-    if (!o)
-        return 0;
-    if (json_unpack_ex (o, &jerror, 0, "{s?i s?i s?i}",
-                        "nnodes", &size->nnodes,
-                        "ncores", &size->ncores,
-                        "ngpus", &size->ngpus) < 0)
-        return set_error (error, "%s: %s", path, jerror.text);
-    // nobody else writes UNSET
-    if ((size->nnodes < UNLIMITED && json_object_get (o, "nnodes"))
-        || (size->ncores < UNLIMITED && json_object_get (o, "ncores"))
-        || (size->ngpus < UNLIMITED && json_object_get (o, "ngpus")))
-        return set_error (error, "%s: size must be -1 (unlimited) or more",
-                          path);
-    return 0;
-}
-
-static int parse_limits (json_t *table, struct limits *limits,
-                         flux_error_t *error)
-{
-    static const char *path = "policy.limits.duration";
-    json_t *o = jp_get (table, "policy.limits");
-
-    if (o && !json_is_object (o))
-        return set_error (error, "policy.limits: must be a table");
-    o = jp_get (table, "policy.limits.job-size");
-    if (o && !json_is_object (o))
-        return set_error (error, "policy.limits.job-size: must be a table");
-    if (parse_size (table, "policy.limits.job-size.max",
-                    &limits->max, error) < 0
-        || parse_size (table, "policy.limits.job-size.min",
-                       &limits->min, error) < 0)
-        return -1;
-    limits->duration = UNSET;
-    if ((o = jp_get (table, path))
+    for (int i = 0; i < 4; i++) {
+        if (!(o = jp_get (table, tables[i])))
+            continue;
+        if (!json_is_object (o))
+            return set_error (error, "%s: must be a table", tables[i]);
+        for (int j = 0; i >= 2 && j < 3; j++) {
+            json_t *n = json_object_get (o, dimensions[j]);
+            if (n && (!json_is_integer (n) || json_integer_value (n) < -1))
+                return set_error (error, "%s.%s: must be a number, or -1"
+                                  " (unlimited)", tables[i], dimensions[j]);
+        }
+    }
+    if ((o = jp_get (table, DURATION))
         && (!json_is_string (o)
-            || parse_duration (json_string_value (o),
-                               &limits->duration) < 0))
-        return set_error (error, "%s: invalid duration", path);
+            || parse_duration (json_string_value (o), &d) < 0))
+        return set_error (error, DURATION ": invalid duration");
     return 0;
 }
 
 static int conf_update_cb (flux_plugin_t *p, const char *topic,
                            flux_plugin_arg_t *args, void *arg)
 {
-    struct policy *policy = arg;
-    struct limits general;
-    struct limits limits;
+    struct conf *conf = arg;
     flux_error_t error;
-    json_t *conf;
+    json_t *o, *queue;
     const char *name;
-    json_t *queue;
 
     if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN,
-                                "{s:o}", "conf", &conf) < 0)
+                                "{s:o}", "conf", &o) < 0)
         return flux_jobtap_error (p, args, "limits: no configuration");
-    if (parse_limits (conf, &general, &error) < 0)
+    if (check_table (o, &error) < 0)
         return flux_jobtap_error (p, args, "%s", error.text);
-    json_object_foreach (json_object_get (conf, "queues"), name, queue) {
-        if (parse_limits (queue, &limits, &error) < 0)
+    json_object_foreach (json_object_get (o, "queues"), name, queue) {
+        if (check_table (queue, &error) < 0)
             return flux_jobtap_error (p, args, "queues.%s.%s",
                                       name, error.text);
     }
-    policy->general = general;
-    json_decref (policy->queues);
-    policy->queues = json_incref (json_object_get (conf, "queues"));
+    json_decref (conf->o);
+    conf->o = json_incref (o);
     return 0;
 }
 
-static void override_size (struct size *size, const struct size *by)
+/* The value of a key for jobs of a queue, or NULL. */
+static json_t *lookup (struct conf *conf, const char *queue, const char *key)
 {
-    if (by->nnodes != UNSET)
-        size->nnodes = by->nnodes;
-    if (by->ncores != UNSET)
-        size->ncores = by->ncores;
-    if (by->ngpus != UNSET)
-        size->ngpus = by->ngpus;
+    json_t *table = queue ? json_object_get (json_object_get (conf->o, "queues"),
+                                             queue) : NULL;
+    json_t *o = table ? jp_get (table, key) : NULL;
+
+    return o ? o : jp_get (conf->o, key);
 }
 
-static void limits_of (struct policy *policy, const char *queue,
-                       struct limits *limits)
-{
-    json_t *table = json_object_get (policy->queues, queue);
-    struct limits own;
+/* Size.  'counts' has the nodes, then cores and GPUs of a slot. */
 
-    *limits = policy->general;
-    if (!table || parse_limits (table, &own, NULL) < 0)
-        return;
-    override_size (&limits->max, &own.max);
-    override_size (&limits->min, &own.min);
-    if (own.duration >= 0.)
-        limits->duration = own.duration;
-}
-
-/* What a job asks for.  Slots are those of all nodes. */
-struct counts {
-    json_int_t nodes;
-    json_int_t slots;
-    json_int_t cores;       // per slot
-    json_int_t gpus;
-};
-
-static int count (json_t *resources, json_int_t factor, struct counts *c,
-                  flux_error_t *error)
+static int count (json_t *resources, json_int_t factor, json_int_t counts[3],
+                  json_int_t *slots, flux_error_t *error)
 {
     size_t index;
     json_t *o;
@@ -160,120 +99,111 @@ static int count (json_t *resources, json_int_t factor, struct counts *c,
         if (n < 1 || n > INT_MAX || factor > INT_MAX / n)
             return set_error (error, "invalid count for type '%.60s'", type);
         if (streq (type, "node"))
-            c->nodes = factor * n;
+            counts[0] = factor * n;
         else if (streq (type, "slot"))
-            c->slots = n;
+            *slots = n;
         else if (streq (type, "core"))
-            c->cores = n;
+            counts[1] = n;
         else if (streq (type, "gpu"))
-            c->gpus = n;
-        // a rabbit's own cores are not the job's
+            counts[2] = n;
+        // the job does not get the cores of a rabbit
         if (!streq (type, "storage_node")
-            && count (json_object_get (o, "with"), factor * n, c, error) < 0)
+            && count (json_object_get (o, "with"), factor * n, counts, slots,
+                      error) < 0)
             return -1;
     }
     return 0;
 }
 
-static int check (const char *queue, const char *what, json_int_t value,
-                  int min, int max, flux_error_t *error)
+static int check_size (struct conf *conf, json_t *jobspec, const char *queue,
+                       flux_error_t *error)
 {
-    bool over = max >= 0 && value > max;
+    json_int_t counts[3] = { 0 };
+    json_int_t slots = 0;
+    bool counted = false;
+    char key[64];
 
-    if (!over && (min < 0 || value >= min))
-        return 0;
-    return set_error (error, "requested %s (%lld) %s policy limit of %d%s%s",
-                      what,
-                      (long long)value,
-                      over ? "exceeds" : "is under",
-                      over ? max : min,
-                      queue ? " for queue " : "",
-                      queue ? queue : "");
-}
+    for (int i = 0; i < 6; i++) {
+        const char *dimension = dimensions[i % 3];
+        bool is_max = i < 3;
+        json_t *o;
+        int limit;
 
-static bool size_is_set (const struct size *size)
-{
-    return size->nnodes >= 0 || size->ncores >= 0 || size->ngpus >= 0;
-}
-
-static int check_size (const struct limits *limits, json_t *jobspec,
-                       const char *queue, flux_error_t *error)
-{
-    const struct size *max = &limits->max;
-    const struct size *min = &limits->min;
-    struct counts c = { 0 };
-    json_int_t slots;
-
-    if (!size_is_set (max) && !size_is_set (min))
-        return 0;
-    if (count (json_object_get (jobspec, "resources"), 1, &c, error) < 0)
-        return -1;
-    slots = c.nodes ? c.nodes * c.slots : c.slots;
-    if (check (queue, "nnodes", c.nodes, UNSET, max->nnodes, error) < 0
-        || check (queue, "ncores", slots * c.cores, UNSET, max->ncores,
-                  error) < 0
-        || check (queue, "ngpus", slots * c.gpus, UNSET, max->ngpus,
-                  error) < 0
-        || check (queue, "nnodes", c.nodes, min->nnodes, UNSET, error) < 0
-        || check (queue, "ncores", slots * c.cores, min->ncores, UNSET,
-                  error) < 0
-        || check (queue, "ngpus", slots * c.gpus, min->ngpus, UNSET,
-                  error) < 0)
-        return -1;
+        snprintf (key, sizeof (key), "policy.limits.job-size.%s.%s",
+                  is_max ? "max" : "min", dimension);
+        if (!(o = lookup (conf, queue, key))
+            || (limit = json_integer_value (o)) < 0)
+            continue;
+        if (!counted) {
+            if (count (json_object_get (jobspec, "resources"), 1, counts,
+                       &slots, error) < 0)
+                return -1;
+            if (counts[0] > 0)
+                slots *= counts[0];
+            counts[1] *= slots;
+            counts[2] *= slots;
+            counted = true;
+        }
+        if (is_max ? counts[i % 3] > limit : counts[i % 3] < limit)
+            return set_error (error, "requested %s (%lld) %s policy limit of"
+                              " %d%s%s", dimension,
+                              (long long)counts[i % 3],
+                              is_max ? "exceeds" : "is under", limit,
+                              queue ? " for queue " : "", queue ? queue : "");
+    }
     return 0;
 }
 
+/* Duration */
+
 static void format_duration (char *buf, size_t size, double d)
 {
-    if (d < 60.)
-        snprintf (buf, size, "%.2gs", d);
-    else if (d < 3600.)
-        snprintf (buf, size, "%.2gm", d / 60.);
-    else if (d < 86400.)
-        snprintf (buf, size, "%.2gh", d / 3600.);
-    else
-        snprintf (buf, size, "%.2gd", d / 86400.);
+    static const double seconds[] = { 86400., 3600., 60., 1. };
+    int i = 0;
+
+    while (i < 3 && d < seconds[i])
+        i++;
+    snprintf (buf, size, "%.2g%c", d / seconds[i], "dhms"[i]);
 }
 
-static int check_duration (const struct limits *limits, json_t *jobspec,
+static int check_duration (struct conf *conf, json_t *jobspec,
                            const char *queue, flux_error_t *error)
 {
-    json_t *o = jp_get (jobspec, "attributes.system.duration");
-    double duration = json_number_value (o);
+    json_t *o = lookup (conf, queue, DURATION);
+    double duration = json_number_value (jp_get (jobspec,
+                                        "attributes.system.duration"));
     char requested[32] = "unlimited";
-    char limit[32];
+    char text[32];
+    double limit;
 
-    if (limits->duration <= 0. || isinf (limits->duration)
-        || (duration > 0. && duration <= limits->duration))
+    if (!o || parse_duration (json_string_value (o), &limit) < 0
+        || limit == 0. || isinf (limit)
+        || (duration > 0. && duration <= limit))
         return 0;
     if (duration > 0.)
         format_duration (requested, sizeof (requested), duration);
-    format_duration (limit, sizeof (limit), limits->duration);
+    format_duration (text, sizeof (text), limit);
     return set_error (error, "requested duration (%s) exceeds policy limit of"
-                      " %s%s%s",
-                      requested,
-                      limit,
-                      queue ? " for queue " : "",
-                      queue ? queue : "");
+                      " %s%s%s", requested, text,
+                      queue ? " for queue " : "", queue ? queue : "");
 }
 
-typedef int (*check_f) (const struct limits *limits, json_t *jobspec,
-                        const char *queue, flux_error_t *error);
+/* Plugins */
 
 static int validate (flux_plugin_t *p, flux_plugin_arg_t *args,
-                     struct policy *policy, check_f check_job)
+                     struct conf *conf,
+                     int (*check) (struct conf *conf, json_t *jobspec,
+                                   const char *queue, flux_error_t *error))
 {
-    struct limits limits;
     flux_error_t error;
     json_t *jobspec;
-    const char *queue;
 
     if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN,
                                 "{s:o}", "jobspec", &jobspec) < 0)
         return flux_jobtap_error (p, args, "limits: no jobspec");
-    queue = json_string_value (jp_get (jobspec, "attributes.system.queue"));
-    limits_of (policy, queue, &limits);
-    if (check_job (&limits, jobspec, queue, &error) < 0)
+    if (check (conf, jobspec,
+               json_string_value (jp_get (jobspec, "attributes.system.queue")),
+               &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     return 0;
 }
@@ -290,32 +220,27 @@ static int duration_cb (flux_plugin_t *p, const char *topic,
     return validate (p, args, arg, check_duration);
 }
 
-static void policy_destroy (void *arg)
+static void conf_destroy (void *arg)
 {
-    struct policy *policy = arg;
+    struct conf *conf = arg;
 
-    json_decref (policy->queues);
-    free (policy);
+    json_decref (conf->o);
+    free (conf);
 }
 
 static int init (flux_plugin_t *p, flux_plugin_f validate_cb)
 {
-    struct policy *policy;
+    struct conf *conf = calloc (1, sizeof (*conf));
 
-    if (!(policy = calloc (1, sizeof (*policy))))
+    if (!conf)
         return -1;
-    policy->general.duration = UNSET;
-    policy->general.max = policy->general.min
-        = (struct size) { UNSET, UNSET, UNSET };
-    if (flux_plugin_aux_set (p, "limits", policy, policy_destroy) < 0) {
-        policy_destroy (policy);
+    if (flux_plugin_aux_set (p, "limits", conf, conf_destroy) < 0) {
+        free (conf);
         return -1;
     }
-    if (flux_plugin_add_handler (p, "job.validate", validate_cb, policy) < 0
-        || flux_plugin_add_handler (p, "conf.update", conf_update_cb,
-                                    policy) < 0)
-        return -1;
-    return 0;
+    return flux_plugin_add_handler (p, "job.validate", validate_cb, conf) < 0
+           || flux_plugin_add_handler (p, "conf.update", conf_update_cb,
+                                       conf) < 0 ? -1 : 0;
 }
 
 int limit_job_size_plugin_init (flux_plugin_t *p)

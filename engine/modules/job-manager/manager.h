@@ -260,9 +260,7 @@ void queues_restore (struct queues *queues, json_t *saved);
 int checkpoint_save (struct manager *jm);
 int checkpoint_load (struct manager *jm, json_t **queues);
 
-/* allocated.c, submit.c, update.c, restart.c */
-void allocated_request (flux_t *h, flux_msg_handler_t *mh,
-                        const flux_msg_t *msg, void *arg);
+/* submit.c, update.c, restart.c */
 void submit_request (flux_t *h, flux_msg_handler_t *mh,
                      const flux_msg_t *msg, void *arg);
 struct update *update_create (struct manager *jm);

@@ -321,6 +321,23 @@ static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
                   "housekeeping", "running");
 }
 
+/* What each job has allocated, as R: the resource module adds these up. */
+static void resource_status_cb (flux_t *h, flux_msg_handler_t *mh,
+                                const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+    json_t *allocated = json_array ();
+    size_t count;
+    struct job **jobs = (struct job **)idmap_values (jm->active, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (jobs[i]->has_resources && jobs[i]->R && !jobs[i]->alloc_bypass)
+            json_array_append (allocated, jobs[i]->R);
+    }
+    free (jobs);
+    respond_pack (h, msg, "{s:o}", "allocated", allocated);
+}
+
 static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
                            const flux_msg_t *msg, void *arg)
 {
@@ -345,7 +362,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "job-manager.stats-get", stats_cb,
       FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "job-manager.resource-status",
-      allocated_request, 0 },
+      resource_status_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.submit", submit_request, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.jobtap", jobtap_request, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.jobtap-query",

@@ -246,21 +246,23 @@ class Resource(BrokerModule):
             self.handle.rpc("job-manager.resource-status").then(self.on_allocated)
 
     def on_allocated(self, future: Any) -> None:
+        from flux.resource.Rv1Set import Rv1Set
+
+        allocated = Rv1Set()
         try:
-            allocated = (future.get() or {}).get("allocated")
+            for R in future.get()["allocated"]:
+                allocated.add(Rv1Set(R))
         except OSError:
-            allocated = None
-        if allocated:
-            execution = allocated["execution"]
-            ranks = {r for part in execution["R_lite"] for r in IDset(part["rank"])}
-            properties = self.select(ranks)["execution"].get("properties")
-            if properties:
-                execution["properties"] = properties
+            pass  # without a job manager no job has resources
+        answer_R = allocated.to_dict() if allocated.nnodes() else self.select(())
+        properties = self.select(allocated.ranks())["execution"].get("properties")
+        if properties:
+            answer_R["execution"]["properties"] = properties
         down = self.ranks(lambda node: not (node.up() or node.excluded))
         answer = {
             "all": self.select(self.ranks(lambda node: not node.excluded)),
             "down": self.select(down),
-            "allocated": allocated or self.select(()),
+            "allocated": answer_R,
         }
         asking, self.asking = self.asking, []
         for msg in asking:
