@@ -5,7 +5,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Optional
+from typing import Any
 
 import flux
 import solocmd
@@ -33,40 +33,43 @@ def get(args: argparse.Namespace) -> None:
         print(json.dumps(value, ensure_ascii=False))
 
 
-def parse(path: Optional[str]) -> Any:
-    """The configuration in a file, a directory or standard input, as the library
-    reads it: a flux_conf_t."""
+def parse(path: str, prefix: str = "Error parsing config: ") -> Any:
+    """The configuration in a file or a directory, as the library reads it."""
     error = ffi.new("flux_error_t *")
-    prefix = "Error parsing config: "
-    if path is not None:
-        conf = lib.flux_conf_parse(os.fsencode(path), error)
-    else:
-        text = sys.stdin.read()
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = None
-        if isinstance(value, list):
-            solocmd.die("flux-config", "the configuration must be an object")
-        if isinstance(value, dict):
-            text = json.dumps(value)
-        else:
-            # Neither taken for JSON, nor, with a newline, for the name of a file.
-            prefix = "TOML parse error: "
-            text = f" {text}\n"
-        conf = lib.flux_conf_create()
-        if lib.flux_conf_update(conf, text.encode(), error) < 0:
-            conf = ffi.NULL
+    conf = lib.flux_conf_parse(os.fsencode(path), error)
     if not conf:
-        message = ffi.string(error.text).decode(errors="replace")
-        solocmd.die("flux-config", prefix + message)
+        text = ffi.string(error.text).decode(errors="replace")
+        if path.startswith("/proc/"):  # standard input
+            text = text.removeprefix(f"{path}:").removeprefix(" ")
+            text = f"line {text}" if text[:1].isdigit() else text
+        solocmd.die("flux-config", prefix + text)
     return conf
 
 
+def parse_text(text: str) -> Any:
+    """Standard input, which is JSON if a JSON parser takes it."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, list):
+        solocmd.die("flux-config", "the configuration must be an object")
+    if isinstance(value, dict):
+        return value
+    with os.fdopen(os.memfd_create("toml"), "w") as memory:
+        memory.write(text)
+        memory.flush()
+        return parse(f"/proc/self/fd/{memory.fileno()}", "TOML parse error: ")
+
+
 def load(args: argparse.Namespace) -> None:
-    conf, table = parse(args.path), ffi.new("void **")
-    lib.flux_conf_unpack(conf, ffi.NULL, b"o", table)
+    conf = parse(args.path) if args.path is not None else parse_text(sys.stdin.read())
     handle = flux.Flux()
+    if isinstance(conf, dict):
+        handle.rpc("config.load", conf).get()
+        return
+    table = ffi.new("void **")
+    lib.flux_conf_unpack(conf, ffi.NULL, b"o", table)
     rpc = lib.flux_rpc_pack(handle.handle, b"config.load", 0, 0, b"O", table[0])
     Future(rpc).get()
     lib.flux_conf_decref(conf)

@@ -1,144 +1,133 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* codec.c - requests, responses, events and control messages: encode, decode,
- * respond.
- */
+/* codec.c - requests, responses and events: encode, decode, respond. */
 
 #include <flux/core.h>
 
 #include "common/va.h"
 
+enum { REQUEST = FLUX_MSGTYPE_REQUEST, EVENT = FLUX_MSGTYPE_EVENT };
+
+static int fail (int errnum)
+{
+    errno = errnum;
+    return -1;
+}
+
+/* Encode */
+
 static flux_msg_t *encode (int type, const char *topic, const void *data,
                            size_t len)
 {
-    flux_msg_t *msg;
+    flux_msg_t *msg = topic ? flux_msg_create (type) : NULL;
 
-    if (!topic) {
+    if (!topic)
         errno = EINVAL;
-        return NULL;
-    }
-    if (!(msg = flux_msg_create (type)))
-        return NULL;
-    flux_msg_route_enable (msg);
-    if (flux_msg_set_topic (msg, topic) < 0
-        || (data && flux_msg_set_payload (msg, data, len) < 0)) {
+    if (msg) {
+        flux_msg_route_enable (msg);
+        if (flux_msg_set_topic (msg, topic) == 0
+            && (!data || flux_msg_set_payload (msg, data, len) == 0))
+            return msg;
         flux_msg_decref (msg);
-        return NULL;
     }
-    return msg;
+    return NULL;
 }
 
-static flux_msg_t *encode_string (int type, const char *topic, const char *s)
+flux_msg_t *flux_request_encode (const char *topic, const char *s)
 {
-    return encode (type, topic, s, s ? strlen (s) + 1 : 0);
+    return encode (REQUEST, topic, s, s ? strlen (s) + 1 : 0);
 }
 
-static int check (const flux_msg_t *msg, int type, const char **topic)
+flux_msg_t *flux_request_encode_raw (const char *topic, const void *data,
+                                     size_t len)
 {
-    const char *s;
+    return encode (REQUEST, topic, data, len);
+}
+
+flux_msg_t *flux_event_encode (const char *topic, const char *s)
+{
+    return encode (EVENT, topic, s, s ? strlen (s) + 1 : 0);
+}
+
+flux_msg_t *flux_event_encode_raw (const char *topic, const void *data,
+                                   size_t len)
+{
+    return encode (EVENT, topic, data, len);
+}
+
+/* Decode */
+
+/* Check the type, and get the topic if the caller wants it. */
+static int begin (const flux_msg_t *msg, int type, const char **topicp)
+{
+    const char *topic;
     int actual;
 
     if (flux_msg_get_type (msg, &actual) < 0)
         return -1;
-    if (actual != type) {
-        errno = EPROTO;
-        return -1;
-    }
-    if (flux_msg_get_topic (msg, &s) < 0)
-        return -1;
-    if (topic)
-        *topic = s;
-    return 0;
+    if (actual != type)
+        return fail (EPROTO);
+    return flux_msg_get_topic (msg, topicp ? topicp : &topic);
 }
 
-/* No payload is no error, but NULL. */
-static int get_raw (const flux_msg_t *msg, const void **data, size_t *len)
+static int unpack (const flux_msg_t *msg, int type, const char **topic,
+                   const char *fmt, va_list ap)
 {
+    if (!fmt)
+        return fail (EINVAL);
+    return begin (msg, type, topic) < 0 ? -1 : flux_msg_vunpack (msg, fmt, ap);
+}
+
+int flux_request_unpack (const flux_msg_t *msg, const char **topic,
+                         const char *fmt, ...)
+{
+    return VA (fmt, unpack (msg, REQUEST, topic, fmt, ap));
+}
+
+int flux_event_unpack (const flux_msg_t *msg, const char **topic,
+                       const char *fmt, ...)
+{
+    return VA (fmt, unpack (msg, EVENT, topic, fmt, ap));
+}
+
+int flux_request_decode (const flux_msg_t *msg, const char **topic,
+                         const char **s)
+{
+    return begin (msg, REQUEST, topic) < 0 ? -1 : flux_msg_get_string (msg, s);
+}
+
+int flux_event_decode (const flux_msg_t *msg, const char **topic,
+                       const char **s)
+{
+    return begin (msg, EVENT, topic) < 0 ? -1 : flux_msg_get_string (msg, s);
+}
+
+/* Without a payload *data is NULL. */
+int flux_request_decode_raw (const flux_msg_t *msg, const char **topic,
+                             const void **data, size_t *len)
+{
+    if (!data || !len)
+        return fail (EINVAL);
+    if (begin (msg, REQUEST, topic) < 0)
+        return -1;
     *data = NULL;
     *len = 0;
     return flux_msg_has_payload (msg) ? flux_msg_get_payload (msg, data, len)
                                       : 0;
 }
 
-static int decode_raw (const flux_msg_t *msg, int type, const char **topic,
-                       const void **data, size_t *len)
-{
-    if (!data || !len) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (check (msg, type, topic) < 0)
-        return -1;
-    return get_raw (msg, data, len);
-}
-
-static int decode_json (const flux_msg_t *msg, int type, const char **topic,
-                        const char *fmt, va_list ap)
-{
-    if (!fmt) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (check (msg, type, topic) < 0)
-        return -1;
-    return flux_msg_vunpack (msg, fmt, ap);
-}
-
-/* Requests */
-
-flux_msg_t *flux_request_encode (const char *topic, const char *s)
-{
-    return encode_string (FLUX_MSGTYPE_REQUEST, topic, s);
-}
-
-flux_msg_t *flux_request_encode_raw (const char *topic, const void *data,
-                                     size_t len)
-{
-    return encode (FLUX_MSGTYPE_REQUEST, topic, data, len);
-}
-
-int flux_request_decode (const flux_msg_t *msg, const char **topic,
-                         const char **s)
-{
-    if (check (msg, FLUX_MSGTYPE_REQUEST, topic) < 0)
-        return -1;
-    return flux_msg_get_string (msg, s);
-}
-
-int flux_request_decode_raw (const flux_msg_t *msg, const char **topic,
-                             const void **data, size_t *len)
-{
-    return decode_raw (msg, FLUX_MSGTYPE_REQUEST, topic, data, len);
-}
-
-int flux_request_unpack (const flux_msg_t *msg, const char **topic,
-                         const char *fmt, ...)
-{
-    return VA (fmt, decode_json (msg, FLUX_MSGTYPE_REQUEST, topic, fmt, ap));
-}
-
-/* Responses */
-
-static int response_check (const flux_msg_t *msg, const char **topic)
-{
-    int errnum;
-
-    if (!msg) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (flux_msg_get_errnum (msg, &errnum) < 0)
-        return -1;
-    if (errnum) {
-        errno = errnum;
-        return -1;
-    }
-    return check (msg, FLUX_MSGTYPE_RESPONSE, topic);
-}
-
+/* A response that is an error sets errno to that. */
 int flux_response_decode (const flux_msg_t *msg, const char **topic,
                           const char **s)
 {
-    if (response_check (msg, topic) < 0)
+    int errnum;
+
+    if (!msg)
+        return fail (EINVAL);
+    if (flux_msg_get_errnum (msg, &errnum) < 0)
+        return -1;
+    if (errnum != 0)
+        return fail (errnum);
+    if (begin (msg, FLUX_MSGTYPE_RESPONSE, topic) < 0)
         return -1;
     return s ? flux_msg_get_string (msg, s) : 0;
 }
@@ -148,121 +137,71 @@ int flux_response_decode_error (const flux_msg_t *msg, const char **errstr)
     const char *s = NULL;
     int errnum;
 
-    if (!msg || !errstr) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (!msg || !errstr)
+        return fail (EINVAL);
     if (flux_msg_get_errnum (msg, &errnum) < 0
-        || (errnum && flux_msg_get_string (msg, &s) < 0))
+        || (errnum != 0 && flux_msg_get_string (msg, &s) < 0))
         return -1;
-    if (!s) {
-        errno = ENOENT;
-        return -1;
-    }
-    *errstr = s;
-    return 0;
+    return s ? (*errstr = s, 0) : fail (ENOENT);
 }
 
+/* Respond */
+
+/* A copy keeps topic, routes and matchtag of the request. */
 flux_msg_t *flux_response_derive (const flux_msg_t *request, int errnum)
 {
-    flux_msg_t *response = NULL;
+    struct flux_msg_cred cred = { FLUX_USERID_UNKNOWN, FLUX_ROLE_NONE };
+    flux_msg_t *msg;
     uint32_t tag;
 
-    if (!request || flux_msg_is_noresponse (request))
+    if (!request || flux_msg_is_noresponse (request)) {
         errno = EINVAL;
-    else if (flux_msg_get_matchtag (request, &tag) == 0
-             && (response = flux_msg_copy (request, false))) {
-        // the topic and the way back are those of the request, the rest is not
-        flux_msg_set_type (response, FLUX_MSGTYPE_RESPONSE);
-        flux_msg_set_errnum (response, errnum);
-        flux_msg_set_matchtag (response, tag);
-        flux_msg_set_rolemask (response, FLUX_ROLE_NONE);
-        flux_msg_set_userid (response, FLUX_USERID_UNKNOWN);
+        return NULL;
     }
-    return response;
+    if (flux_msg_get_matchtag (request, &tag) < 0
+        || !(msg = flux_msg_copy (request, false)))
+        return NULL;
+    flux_msg_set_type (msg, FLUX_MSGTYPE_RESPONSE);
+    flux_msg_set_matchtag (msg, tag);
+    flux_msg_set_errnum (msg, errnum);
+    flux_msg_set_cred (msg, cred);
+    return msg;
 }
 
-/* Each of the respond functions: is there anything to do?  1, 0, or -1 */
-static int respond_begin (flux_t *h, const flux_msg_t *request, int errnum,
-                          flux_msg_t **msg)
+/* The payload is s, or without s what fmt packs. */
+static int respond (flux_t *h, const flux_msg_t *request, int errnum,
+                    const char *s, const char *fmt, va_list *ap)
 {
-    if (!h || !request) {
-        errno = EINVAL;
-        return -1;
-    }
+    flux_msg_t *msg;
+
+    if (!h || !request)
+        return fail (EINVAL);
     if (flux_msg_is_noresponse (request))
         return 0;
-    return (*msg = flux_response_derive (request, errnum)) ? 1 : -1;
-}
-
-static int respond_end (flux_t *h, flux_msg_t *msg, int rc)
-{
-    if (rc < 0 || flux_send_new (h, &msg, 0) < 0) {
-        flux_msg_decref (msg);
+    if (!(msg = flux_response_derive (request, errnum)))
         return -1;
-    }
-    return 0;
+    if ((fmt ? flux_msg_vpack (msg, fmt, *ap)
+             : flux_msg_set_string (msg, s)) == 0
+        && flux_send_new (h, &msg, 0) == 0)
+        return 0;
+    flux_msg_decref (msg);
+    return -1;
 }
 
 int flux_respond (flux_t *h, const flux_msg_t *request, const char *s)
 {
-    flux_msg_t *msg;
-    int rc = respond_begin (h, request, 0, &msg);
-
-    return rc <= 0 ? rc : respond_end (h, msg, flux_msg_set_string (msg, s));
+    return respond (h, request, 0, s, NULL, NULL);
 }
 
 int flux_respond_pack (flux_t *h, const flux_msg_t *request,
                        const char *fmt, ...)
 {
-    flux_msg_t *msg;
-    int rc;
-
-    if (!fmt) {
-        errno = EINVAL;
-        return -1;
-    }
-    if ((rc = respond_begin (h, request, 0, &msg)) <= 0)
-        return rc;
-    rc = VA (fmt, flux_msg_vpack (msg, fmt, ap));
-    return respond_end (h, msg, rc);
+    return fmt ? VA (fmt, respond (h, request, 0, NULL, fmt, &ap))
+               : fail (EINVAL);
 }
 
 int flux_respond_error (flux_t *h, const flux_msg_t *request, int errnum,
                         const char *errstr)
 {
-    flux_msg_t *msg;
-    int rc = respond_begin (h, request, errnum ? errnum : EINVAL, &msg);
-
-    return rc <= 0 ? rc
-                   : respond_end (h, msg, flux_msg_set_string (msg, errstr));
+    return respond (h, request, errnum ? errnum : EINVAL, errstr, NULL, NULL);
 }
-
-/* Events */
-
-flux_msg_t *flux_event_encode (const char *topic, const char *s)
-{
-    return encode_string (FLUX_MSGTYPE_EVENT, topic, s);
-}
-
-flux_msg_t *flux_event_encode_raw (const char *topic, const void *data,
-                                   size_t len)
-{
-    return encode (FLUX_MSGTYPE_EVENT, topic, data, len);
-}
-
-int flux_event_decode (const flux_msg_t *msg, const char **topic,
-                       const char **s)
-{
-    if (check (msg, FLUX_MSGTYPE_EVENT, topic) < 0)
-        return -1;
-    return flux_msg_get_string (msg, s);
-}
-
-int flux_event_unpack (const flux_msg_t *msg, const char **topic,
-                       const char *fmt, ...)
-{
-    return VA (fmt, decode_json (msg, FLUX_MSGTYPE_EVENT, topic, fmt, ap));
-}
-
-/* Control messages */

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,8 +61,7 @@ static const char program[] =
     "    answer = {'line': line, 'error': error}\n"
     "json.dump(answer, sys.stdout)\n";
 
-/* Run it with 'in' as its standard input; its answer, or NULL.
- */
+/* The answer to standard input 'in', or NULL. */
 static json_t *run (int in, flux_error_t *errp)
 {
     char *argv[] = {
@@ -97,72 +95,38 @@ static json_t *run (int in, flux_error_t *errp)
     return answer;
 }
 
-/* 'where' begins an error without a line, 'line' one with a line.
- */
-static json_t *convert (int in,
-                        const char *where,
-                        const char *line,
-                        flux_error_t *errp)
+json_t *conf_toml_file (const char *path, flux_error_t *errp)
 {
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
     flux_error_t error = { "" };
-    const char *text;
-    json_t *answer;
+    json_t *answer = NULL;
     json_t *conf = NULL;
-    int n;
+    const char *text;
+    struct stat st;
+    int line;
 
-    if (!(answer = run (in, &error)))
-        errprintf (errp, "%s%s", where, error.text);
-    else if (json_unpack (answer, "{s:i s:s}", "line", &n, "error", &text) == 0) {
+    if (fd >= 0 && fstat (fd, &st) == 0 && S_ISDIR (st.st_mode))
+        errno = EISDIR;     // with which Python does not even start
+    else if (fd >= 0)
+        answer = run (fd, &error);
+    if (!answer)
+        errprintf (errp, "%s: %s", path,
+                   error.text[0] ? error.text : strerror (errno));
+    else if (json_unpack (answer, "{s:i s:s}", "line", &line,
+                          "error", &text) == 0) {
         errno = EINVAL;
-        if (n > 0)
-            errprintf (errp, "%s%d: %s", line, n, text);
+        if (line > 0)
+            errprintf (errp, "%s:%d: %s", path, line, text);
         else
-            errprintf (errp, "%s%s", where, text);
+            errprintf (errp, "%s: %s", path, text);
     }
     else
         conf = json_incref (json_object_get (answer, "conf"));
-    json_decref (answer);
-    return conf;
-}
-
-json_t *conf_toml_file (const char *path, flux_error_t *errp)
-{
-    char where[4096];
-    char line[4096];
-    json_t *conf = NULL;
-    struct stat st;
-    int fd;
-
-    // Python does not even start with a directory for its input.
-    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) >= 0
-        && fstat (fd, &st) == 0 && S_ISDIR (st.st_mode)) {
-        close (fd);
-        fd = -1;
-        errno = EISDIR;
+    {
+        ERRNO_SAFE_BLOCK;
+        json_decref (answer);
+        if (fd >= 0)
+            close (fd);
     }
-    if (fd < 0) {
-        errprintf (errp, "%s: %s", path, strerror (errno));
-        return NULL;
-    }
-    snprintf (where, sizeof (where), "%s: ", path);
-    snprintf (line, sizeof (line), "%s:", path);
-    conf = convert (fd, where, line, errp);
-    close (fd);
-    return conf;
-}
-
-json_t *conf_toml_text (const char *text, flux_error_t *errp)
-{
-    size_t size = strlen (text);
-    json_t *conf = NULL;
-    int fd = memfd_create ("toml", MFD_CLOEXEC);
-
-    if (fd < 0 || write (fd, text, size) != (ssize_t)size
-        || lseek (fd, 0, SEEK_SET) < 0)
-        errprintf (errp, "memfd_create: %s", strerror (errno));
-    else
-        conf = convert (fd, "", "line ", errp);
-    if (fd >= 0)
-        close (fd);
     return conf;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* conf_toml.h - TOML to JSON, private to the library.
  *
- * Both return a new object, or NULL with errno and a text that begins with
- * the file, if there is one, and the line at fault.
+ * Returns a new object, or NULL with errno and a text that begins with the
+ * file, and the line at fault if that is known.
  */
 #ifndef SOLO_CONF_TOML_H
 #define SOLO_CONF_TOML_H
@@ -11,6 +11,5 @@
 #include <jansson.h>
 
 json_t *conf_toml_file (const char *path, flux_error_t *errp);
-json_t *conf_toml_text (const char *text, flux_error_t *errp);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* connector_local.c - local://PATH, to the broker over its unix socket, and
- * loop://, which gives back what is sent.
+ * loop://, in which a message comes back to its sender.
  */
 
 #include <poll.h>
-#include <unistd.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "libutil/errno_safe.h"
 #include "errprintf.h"
@@ -13,231 +13,169 @@
 #include "msgq.h"
 #include "usock.h"
 
-struct local {
-    struct usock *us;
-    struct flux_msg_cred testing;   // owner only: the broker sees to that
+struct conn {
+    struct flux_msg_cred cred;      // of messages without credentials
+    struct usock *us;               // NULL: loop://
+    struct msgq queue;              // of loop://, with a semaphore
+    int semaphore;
 };
 
-/* flux_opt_set(3), for both connectors */
-static int set_testing (struct flux_msg_cred *cred, const char *option,
-                        const void *val, size_t size)
+static int conn_fd (void *impl)
 {
-    uint32_t *target = NULL;
+    struct conn *c = impl;
 
-    if (!strcmp (option, FLUX_OPT_TESTING_USERID))
-        target = &cred->userid;
-    else if (!strcmp (option, FLUX_OPT_TESTING_ROLEMASK))
-        target = &cred->rolemask;
-    if (!target || !val || size != sizeof (*target)) {
-        errno = EINVAL;
-        return -1;
-    }
-    memcpy (target, val, size);
-    return 0;
+    return c->us ? usock_fd (c->us) : c->semaphore;
 }
 
-static int wait_fd (struct local *ctx, short events)
+/* Returns whether 'events' are ready within the time, in milliseconds. */
+static bool wait_for (struct conn *c, short events, int timeout)
 {
-    struct pollfd pfd = { .fd = usock_fd (ctx->us), .events = events };
+    struct pollfd pfd = { .fd = conn_fd (c), .events = events };
+    int n;
 
-    while (poll (&pfd, 1, -1) < 0) {
-        if (errno != EINTR)
-            return -1;
-    }
-    return 0;
+    while ((n = poll (&pfd, 1, timeout)) < 0 && errno == EINTR)
+        ;
+    return n > 0;
 }
 
-/* The broker always reads, so to wait until all is written is safe. */
-static int local_send (void *impl, const flux_msg_t *msg, int flags)
+/* The broker does not stop reading, so waiting ends. */
+static int local_send (struct conn *c, const flux_msg_t *msg)
 {
-    struct local *ctx = impl;
-    flux_msg_t *cpy = NULL;
-    int rc;
+    int rc = usock_send (c->us, msg);
 
-    if (ctx->testing.userid != FLUX_USERID_UNKNOWN
-        || ctx->testing.rolemask != FLUX_ROLE_NONE) {
-        if (!(cpy = flux_msg_copy (msg, true)))
-            return -1;
-        flux_msg_set_cred (cpy, ctx->testing);
-    }
-    rc = usock_send (ctx->us, cpy ? cpy : msg);
-    flux_msg_decref (cpy);
-    while (rc == 0 && usock_want_write (ctx->us)) {
-        if ((rc = wait_fd (ctx, POLLOUT)) == 0)
-            rc = usock_flush (ctx->us);
-    }
+    while (rc == 0 && usock_want_write (c->us))
+        rc = wait_for (c, POLLOUT, -1) ? usock_flush (c->us) : -1;
     return rc;
 }
 
-static flux_msg_t *local_recv (void *impl, int flags)
+static int loop_send (struct conn *c, flux_msg_t *msg)
 {
-    struct local *ctx = impl;
-    flux_msg_t *msg;
-
-    if ((msg = usock_recv (ctx->us)) || errno != EAGAIN)
-        return msg;
-    for (;;) {
-        if (usock_read (ctx->us) < 0)
-            return NULL;
-        if ((msg = usock_recv (ctx->us)) || errno != EAGAIN)
-            return msg;
-        if ((flags & FLUX_O_NONBLOCK) || wait_fd (ctx, POLLIN) < 0)
-            return NULL;
-    }
-}
-
-static int local_pollfd (void *impl)
-{
-    struct local *ctx = impl;
-    return usock_fd (ctx->us);
-}
-
-static int local_pollevents (void *impl)
-{
-    struct local *ctx = impl;
-    struct pollfd pfd = { .fd = usock_fd (ctx->us), .events = POLLIN };
-    int events = FLUX_POLLOUT;
-
-    if (usock_has_message (ctx->us))
-        events |= FLUX_POLLIN;
-    else if (poll (&pfd, 1, 0) > 0)     // a hang-up is found by reading
-        events |= FLUX_POLLIN;
-    return events;
-}
-
-static int local_setopt (void *impl, const char *option, const void *val,
-                         size_t size)
-{
-    struct local *ctx = impl;
-    return set_testing (&ctx->testing, option, val, size);
-}
-
-static void local_destroy (void *impl)
-{
-    struct local *ctx = impl;
-
-    usock_destroy (ctx->us);
-    free (ctx);
-}
-
-static const struct flux_handle_ops local_ops = {
-    .send = local_send,
-    .recv = local_recv,
-    .pollfd = local_pollfd,
-    .pollevents = local_pollevents,
-    .setopt = local_setopt,
-    .impl_destroy = local_destroy,
-};
-
-flux_t *connector_local_init (const char *path, int flags, flux_error_t *errp)
-{
-    struct local *ctx;
-    flux_t *h;
-
-    if (!(ctx = calloc (1, sizeof (*ctx))))
-        return NULL;
-    ctx->testing.userid = FLUX_USERID_UNKNOWN;
-    if (!(ctx->us = usock_connect (path, errp))
-        || !(h = flux_handle_create (ctx, &local_ops, flags))) {
-        ERRNO_SAFE (local_destroy (ctx));
-        return NULL;
-    }
-    return h;
-}
-
-/* loop:// */
-
-struct loop {
-    struct msgq queue;
-    int fd;
-    struct flux_msg_cred cred;
-};
-
-static int loop_send (void *impl, const flux_msg_t *msg, int flags)
-{
-    struct loop *ctx = impl;
-    struct flux_msg_cred cred;
-    flux_msg_t *cpy = flux_msg_copy (msg, true);
-    uint64_t one = 1;
-
-    if (!cpy)
+    if (msgq_push_back (&c->queue, msg) < 0
+        || eventfd_write (c->semaphore, 1) < 0)
         return -1;
-    flux_msg_get_cred (cpy, &cred);
-    if (cred.userid == FLUX_USERID_UNKNOWN)
-        cred.userid = ctx->cred.userid;
-    if (cred.rolemask == FLUX_ROLE_NONE)
-        cred.rolemask = ctx->cred.rolemask;
+    flux_msg_incref (msg);
+    return 0;
+}
+
+/* For tests, the owner may send as somebody else. */
+static int conn_send (void *impl, const flux_msg_t *msg, int flags)
+{
+    struct conn *c = impl;
+    struct flux_msg_cred cred;
+    flux_msg_t *cpy;
+    int rc;
+
+    if (c->us && c->cred.userid == FLUX_USERID_UNKNOWN
+        && c->cred.rolemask == FLUX_ROLE_NONE)
+        return local_send (c, msg);
+    if (flux_msg_get_cred (msg, &cred) < 0
+        || !(cpy = flux_msg_copy (msg, true)))
+        return -1;
+    if (c->us || cred.userid == FLUX_USERID_UNKNOWN)
+        cred.userid = c->cred.userid;
+    if (c->us || cred.rolemask == FLUX_ROLE_NONE)
+        cred.rolemask = c->cred.rolemask;
     flux_msg_set_cred (cpy, cred);
-    if (msgq_push_back (&ctx->queue, cpy) < 0) {
-        flux_msg_decref (cpy);
-        return -1;
-    }
-    return write (ctx->fd, &one, sizeof (one)) < 0 ? -1 : 0;
+    rc = c->us ? local_send (c, cpy) : loop_send (c, cpy);
+    flux_msg_decref (cpy);
+    return rc;
 }
 
-static flux_msg_t *loop_recv (void *impl, int flags)
+/* To wait on loop:// would be to wait for oneself. */
+static flux_msg_t *conn_recv (void *impl, int flags)
 {
-    struct loop *ctx = impl;
-    flux_msg_t *msg = msgq_pop (&ctx->queue);
-    uint64_t n;
+    struct conn *c = impl;
+    flux_msg_t *msg;
+    eventfd_t one;
 
-    // one thread has both ends: to block would be for ever
-    if (!msg || read (ctx->fd, &n, sizeof (n)) < 0)
-        errno = msg ? errno : EAGAIN;
+    if (!c->us) {
+        if (!(msg = msgq_pop (&c->queue)) || eventfd_read (c->semaphore, &one))
+            errno = EAGAIN;
+        return msg;
+    }
+    while (!(msg = usock_recv (c->us)) && errno == EAGAIN) {
+        if (usock_read (c->us) < 0)
+            return NULL;
+        if (usock_has_message (c->us))
+            continue;
+        errno = EAGAIN;
+        if ((flags & FLUX_O_NONBLOCK) || !wait_for (c, POLLIN, -1))
+            return NULL;
+    }
     return msg;
 }
 
-static int loop_pollfd (void *impl)
+/* The end of a connection counts as readable. */
+static int conn_events (void *impl)
 {
-    struct loop *ctx = impl;
-    return ctx->fd;
+    struct conn *c = impl;
+    bool readable = c->us ? usock_has_message (c->us) || wait_for (c, POLLIN, 0)
+                          : c->queue.count > 0;
+
+    return FLUX_POLLOUT | (readable ? FLUX_POLLIN : 0);
 }
 
-static int loop_pollevents (void *impl)
-{
-    struct loop *ctx = impl;
-    return FLUX_POLLOUT | (ctx->queue.count > 0 ? FLUX_POLLIN : 0);
-}
-
-static int loop_setopt (void *impl, const char *option, const void *val,
+static int conn_setopt (void *impl, const char *option, const void *val,
                         size_t size)
 {
-    struct loop *ctx = impl;
-    return set_testing (&ctx->cred, option, val, size);
+    struct conn *c = impl;
+    bool is_userid = !strcmp (option, FLUX_OPT_TESTING_USERID);
+
+    if ((!is_userid && strcmp (option, FLUX_OPT_TESTING_ROLEMASK) != 0)
+        || !val || size != sizeof (uint32_t)) {
+        errno = EINVAL;
+        return -1;
+    }
+    memcpy (is_userid ? &c->cred.userid : &c->cred.rolemask, val, size);
+    return 0;
 }
 
-static void loop_destroy (void *impl)
+static void conn_destroy (void *impl)
 {
-    struct loop *ctx = impl;
+    struct conn *c = impl;
+    ERRNO_SAFE_BLOCK;
 
-    msgq_clear (&ctx->queue);
-    if (ctx->fd >= 0)
-        close (ctx->fd);
-    free (ctx);
+    usock_destroy (c->us);
+    msgq_clear (&c->queue);
+    if (c->semaphore >= 0)
+        close (c->semaphore);
+    free (c);
 }
 
-static const struct flux_handle_ops loop_ops = {
-    .send = loop_send,
-    .recv = loop_recv,
-    .pollfd = loop_pollfd,
-    .pollevents = loop_pollevents,
-    .setopt = loop_setopt,
-    .impl_destroy = loop_destroy,
+static const struct flux_handle_ops ops = {
+    .send = conn_send,
+    .recv = conn_recv,
+    .pollfd = conn_fd,
+    .pollevents = conn_events,
+    .setopt = conn_setopt,
+    .impl_destroy = conn_destroy,
 };
+
+static flux_t *open_conn (const char *path, int flags, flux_error_t *errp)
+{
+    struct conn *c = calloc (1, sizeof (*c));
+    flux_t *h = NULL;
+
+    if (!c)
+        return NULL;
+    c->semaphore = -1;
+    c->cred.userid = path ? FLUX_USERID_UNKNOWN : getuid ();
+    c->cred.rolemask = path ? FLUX_ROLE_NONE : FLUX_ROLE_OWNER;
+    if (path)
+        c->us = usock_connect (path, errp);
+    else
+        c->semaphore = eventfd (0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+    if (conn_fd (c) < 0 || !(h = flux_handle_create (c, &ops, flags)))
+        conn_destroy (c);
+    return h;
+}
+
+flux_t *connector_local_init (const char *path, int flags, flux_error_t *errp)
+{
+    return open_conn (path, flags, errp);
+}
 
 flux_t *connector_loop_init (const char *path, int flags, flux_error_t *errp)
 {
-    struct loop *ctx;
-    flux_t *h;
-
-    if (!(ctx = calloc (1, sizeof (*ctx))))
-        return NULL;
-    ctx->cred.userid = getuid ();
-    ctx->cred.rolemask = FLUX_ROLE_OWNER;
-    if ((ctx->fd = eventfd (0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE)) < 0
-        || !(h = flux_handle_create (ctx, &loop_ops, flags))) {
-        loop_destroy (ctx);
-        return NULL;
-    }
-    return h;
+    return open_conn (NULL, flags, errp);
 }

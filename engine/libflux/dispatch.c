@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* dispatch.c - message handlers: each message that a handle receives goes to
+/* dispatch.c - message handlers: which of them gets a message.
  *
  *   a response with a matchtag: the handler of that tag;
  *   a request: the newest handler of exactly that topic;
  *   otherwise, the newest handler that matches;
- *   an event: all that match.
+ *   an event: all handlers that match.
  *
- * A request that nobody wants is answered with ENOSYS.  In a clone, what
- * nobody wants goes back to the handle it was cloned from.
+ * A request without a handler fails with ENOSYS.  A clone gives messages
+ * without a handler back to the handle that it was cloned from.
  */
 
 #include "libutil/errno_safe.h"
 #include "msgq.h"
 #include "reactor_private.h"
 
-#define TOPIC_BUCKETS 64
 #define MAX_BATCH 32
 
 struct flux_msg_handler {
@@ -23,32 +22,42 @@ struct flux_msg_handler {
     uint32_t rolemask;
     flux_msg_handler_f cb;
     void *arg;
+    bool exact;                     // of requests of one topic
     bool running;
-    bool dead;                      // on others, waiting to be freed
+    bool dead;                      // destroyed during a callback
     flux_msg_handler_t *next;
 };
 
 struct dispatch {
-    flux_t *h;                      // NULL: handle is gone
-    int refcount;                   // handle, handlers, callbacks under way
+    flux_t *h;                      // NULL once the handle is destroyed
+    int refcount;                   // of handle, handlers, handle_cb()
     flux_watcher_t *w;
-    int running;
+    int running;                    // handlers
     int depth;                      // of callbacks under way
-    bool have_dead;
+    flux_msg_handler_t *list;       // the exact ones first
     flux_msg_handler_t **by_tag;
     size_t tags_size;
-    flux_msg_handler_t *by_topic[TOPIC_BUCKETS];
-    flux_msg_handler_t *others;
-    struct msgq unmatched;
+    struct msgq unmatched;          // of a clone
 };
 
-static size_t bucket (const char *topic)
+static void requeue (struct dispatch *d)
 {
-    uint32_t hash = 2166136261u;
+    struct msgq *q = &d->unmatched;
 
-    for (; *topic; topic++)
-        hash = (hash ^ (unsigned char)*topic) * 16777619u;
-    return hash % TOPIC_BUCKETS;
+    for (size_t i = q->count; i > 0; i--)   // the last to the head first
+        flux_requeue (d->h, q->ring[(q->head + i - 1) & (q->size - 1)],
+                      FLUX_RQ_HEAD);
+    msgq_clear (q);
+}
+
+static void decref (struct dispatch *d)
+{
+    if (--d->refcount == 0) {
+        ERRNO_SAFE_BLOCK;
+        msgq_clear (&d->unmatched);
+        free (d->by_tag);
+        free (d);
+    }
 }
 
 static void handler_free (flux_msg_handler_t *mh)
@@ -57,213 +66,163 @@ static void handler_free (flux_msg_handler_t *mh)
     free (mh);
 }
 
-/* Put back what was not for us, in the order in which it came. */
-static void requeue_unmatched (struct dispatch *d)
+/* Free destroyed handlers, unless a callback may be looking at the list. */
+static void sweep (struct dispatch *d)
 {
-    for (size_t i = d->unmatched.count; i > 0; i--) {
-        size_t pos = (d->unmatched.head + i - 1) & (d->unmatched.size - 1);
-        flux_requeue (d->h, d->unmatched.ring[pos], FLUX_RQ_HEAD);
-    }
-    msgq_clear (&d->unmatched);
-}
-
-static void dispatch_decref (struct dispatch *d)
-{
-    if (--d->refcount == 0) {
-        ERRNO_SAFE_BLOCK;
-        flux_watcher_destroy (d->w);
-        msgq_clear (&d->unmatched);
-        free (d->by_tag);
-        free (d);
+    for (flux_msg_handler_t **p = &d->list; *p && d->depth == 0;) {
+        flux_msg_handler_t *mh = *p;
+        if (mh->dead) {
+            *p = mh->next;
+            handler_free (mh);
+        }
+        else
+            p = &mh->next;
     }
 }
 
-/* The handle goes; handlers may live on and are then without effect. */
+/* Handlers may outlive the handle, without effect. */
 static void handle_gone (void *arg)
 {
     struct dispatch *d = arg;
 
-    requeue_unmatched (d);
+    requeue (d);
     flux_watcher_destroy (d->w);
-    d->w = NULL;
     d->h = NULL;
-    dispatch_decref (d);
+    d->w = NULL;
+    decref (d);
 }
 
-static void sweep (struct dispatch *d)
+/* Messages */
+
+static void call (flux_msg_handler_t *mh, const flux_msg_t *msg, int type)
 {
-    flux_msg_handler_t **slot = &d->others;
+    uint32_t rolemask = 0;
 
-    if (d->depth > 0 || !d->have_dead)
-        return;
-    while (*slot) {
-        flux_msg_handler_t *mh = *slot;
-        if (mh->dead) {
-            *slot = mh->next;
-            handler_free (mh);
-        }
-        else
-            slot = &mh->next;
-    }
-    d->have_dead = false;
-}
-
-static void call_handler (flux_msg_handler_t *mh, const flux_msg_t *msg)
-{
-    uint32_t rolemask;
-    int type;
-
-    if (flux_msg_get_rolemask (msg, &rolemask) < 0)
-        return;
-    if (rolemask & mh->rolemask) {
+    flux_msg_get_rolemask (msg, &rolemask);
+    if (rolemask & mh->rolemask)
         mh->cb (mh->d->h, mh, msg, mh->arg);
-        return;
-    }
-    flux_msg_get_type (msg, &type);
-    if (type == FLUX_MSGTYPE_REQUEST)
+    else if (type == FLUX_MSGTYPE_REQUEST)
         flux_respond_error (mh->d->h, msg, EPERM,
                             mh->rolemask == FLUX_ROLE_OWNER
                             ? "Request requires owner credentials"
                             : "Request of somebody who may not");
 }
 
-static flux_msg_handler_t *find_single (struct dispatch *d,
-                                        const flux_msg_t *msg, int type)
+static bool wants (flux_msg_handler_t *mh, const flux_msg_t *msg,
+                   const char *topic)
 {
-    flux_msg_handler_t *mh = NULL;
-    const char *topic;
+    if (!mh->running)
+        return false;
+    if (mh->exact)
+        return topic && !strcmp (mh->match.topic_glob, topic);
+    return flux_msg_cmp (msg, mh->match);
+}
+
+/* Returns whether there was a handler. */
+static bool call_handlers (struct dispatch *d, const flux_msg_t *msg, int type)
+{
+    flux_msg_handler_t *mh;
+    const char *topic = NULL;
+    bool found = false;
     uint32_t tag;
 
-    if (type == FLUX_MSGTYPE_RESPONSE) {
-        if (flux_msg_get_matchtag (msg, &tag) == 0
-            && tag < d->tags_size
-            && (mh = d->by_tag[tag])
-            && !(mh->running && flux_msg_cmp (msg, mh->match)))
-            mh = NULL;
-    }
-    else if (type == FLUX_MSGTYPE_REQUEST) {
-        if (flux_msg_get_topic (msg, &topic) == 0) {
-            mh = d->by_topic[bucket (topic)];
-            while (mh && !(mh->running && !strcmp (mh->match.topic_glob, topic)))
-                mh = mh->next;
-        }
-    }
-    return mh;
-}
-
-static bool dispatch_message (struct dispatch *d, const flux_msg_t *msg,
-                              int type)
-{
-    flux_msg_handler_t *mh = find_single (d, msg, type);
-    bool match = false;
-
-    if (mh) {
-        call_handler (mh, msg);
+    if (type == FLUX_MSGTYPE_RESPONSE
+        && flux_msg_get_matchtag (msg, &tag) == 0 && tag < d->tags_size
+        && (mh = d->by_tag[tag]) && wants (mh, msg, NULL)) {
+        call (mh, msg, type);
         return true;
     }
-    for (mh = d->others; mh && d->h; mh = mh->next) {
-        if (!mh->running || mh->dead || !flux_msg_cmp (msg, mh->match))
-            continue;
-        call_handler (mh, msg);
-        if (type != FLUX_MSGTYPE_EVENT)
-            return true;
-        match = true;
+    if (type == FLUX_MSGTYPE_REQUEST)
+        flux_msg_get_topic (msg, &topic);
+    for (mh = d->list; mh && d->h; mh = mh->next) {
+        if (wants (mh, msg, topic)) {
+            call (mh, msg, type);
+            found = true;
+            if (type != FLUX_MSGTYPE_EVENT)
+                break;
+        }
     }
-    return match;
+    return found;
 }
 
-/* A future that was destroyed early could not free its matchtag: the last
- * response to it does.
- */
-static void reclaim_matchtag (flux_t *h, const flux_msg_t *msg)
+/* The last response to a future that is destroyed frees its matchtag. */
+static void free_tag (flux_t *h, const flux_msg_t *msg)
 {
     uint32_t tag;
     int errnum;
 
-    if (flux_msg_route_count (msg) > 0
-        || flux_msg_get_matchtag (msg, &tag) < 0
-        || flux_msg_get_errnum (msg, &errnum) < 0
-        || (flux_msg_is_streaming (msg) && errnum == 0))
-        return;
-    flux_matchtag_free (h, tag);
+    if (flux_msg_route_count (msg) <= 0
+        && flux_msg_get_matchtag (msg, &tag) == 0
+        && flux_msg_get_errnum (msg, &errnum) == 0
+        && (errnum != 0 || !flux_msg_is_streaming (msg)))
+        flux_matchtag_free (h, tag);
 }
 
-static void unmatched (struct dispatch *d, flux_msg_t *msg, int type)
+static void no_handler (struct dispatch *d, flux_msg_t *msg, int type)
 {
     const char *topic = "unknown";
-    char errmsg[256];
+    char text[256];
 
     if (flux_flags_get (d->h) & FLUX_O_CLONE) {
         if (msgq_push_back (&d->unmatched, msg) == 0)
             flux_msg_incref (msg);
     }
+    else if (type == FLUX_MSGTYPE_RESPONSE)
+        free_tag (d->h, msg);
     else if (type == FLUX_MSGTYPE_REQUEST) {
         flux_msg_get_topic (msg, &topic);
-        snprintf (errmsg, sizeof (errmsg),
-                  "Unknown service method '%s'", topic);
-        flux_respond_error (d->h, msg, ENOSYS, errmsg);
+        snprintf (text, sizeof (text), "Unknown service method '%s'", topic);
+        flux_respond_error (d->h, msg, ENOSYS, text);
     }
-    else if (type == FLUX_MSGTYPE_RESPONSE)
-        reclaim_matchtag (d->h, msg);
 }
 
-static void dispatch_one (struct dispatch *d, flux_msg_t *msg)
-{
-    int type;
-
-    d->depth++;
-    flux_msg_get_type (msg, &type);
-    if (!dispatch_message (d, msg, type) && d->h)
-        unmatched (d, msg, type);
-    flux_msg_decref (msg);
-    d->depth--;
-    sweep (d);
-}
-
-/* Some messages in one go save turns of the loop; but a continuation, or the
- * end of the loop, does not wait for them.
+/* Several messages share a turn of the loop, until a continuation waits or the
+ * loop is to end.
  */
 static void handle_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                        void *arg)
 {
     struct dispatch *d = arg;
     unsigned int serial = reactor_serial (r);
+    bool failed = revents & FLUX_POLLERR;
+    flux_msg_t *msg;
+    int type;
 
-    if (revents & FLUX_POLLERR) {
-        flux_reactor_stop_error (r);
-        return;
-    }
     d->refcount++;
-    for (int i = 0; i < MAX_BATCH && d->running > 0 && d->h
+    for (int i = 0; !failed && i < MAX_BATCH && d->running > 0 && d->h
                     && reactor_serial (r) == serial; i++) {
-        flux_msg_t *msg = flux_recv (d->h, FLUX_MATCH_ANY, FLUX_O_NONBLOCK);
-        if (!msg) {
-            if (errno != EAGAIN)
-                flux_reactor_stop_error (r);
+        if (!(msg = flux_recv (d->h, FLUX_MATCH_ANY, FLUX_O_NONBLOCK))) {
+            failed = errno != EAGAIN;
             break;
         }
-        dispatch_one (d, msg);
+        flux_msg_get_type (msg, &type);
+        d->depth++;
+        if (!call_handlers (d, msg, type) && d->h)
+            no_handler (d, msg, type);
+        d->depth--;
+        flux_msg_decref (msg);
+        sweep (d);
     }
-    dispatch_decref (d);
+    if (failed)
+        flux_reactor_stop_error (r);
+    decref (d);
 }
 
-static struct dispatch *dispatch_get (flux_t *h)
+static struct dispatch *get_dispatch (flux_t *h)
 {
     struct dispatch *d = flux_aux_get (h, "flux::dispatch");
 
-    if (d)
+    if (d || !(d = calloc (1, sizeof (*d))))
         return d;
-    if (!(d = calloc (1, sizeof (*d))))
-        return NULL;
-    d->refcount = 1;
     d->h = h;
-    if (!(d->w = flux_handle_watcher_create (flux_get_reactor (h), h,
-                                             FLUX_POLLIN, handle_cb, d))
-        || flux_aux_set (h, "flux::dispatch", d, handle_gone) < 0) {
-        dispatch_decref (d);
-        return NULL;
-    }
-    return d;
+    d->refcount = 1;
+    if ((d->w = flux_handle_watcher_create (flux_get_reactor (h), h,
+                                            FLUX_POLLIN, handle_cb, d))
+        && flux_aux_set (h, "flux::dispatch", d, handle_gone) == 0)
+        return d;
+    flux_watcher_destroy (d->w);
+    decref (d);
+    return NULL;
 }
 
 int flux_dispatch_requeue (flux_t *h)
@@ -274,51 +233,40 @@ int flux_dispatch_requeue (flux_t *h)
         errno = EINVAL;
         return -1;
     }
-    if ((flux_flags_get (h) & FLUX_O_CLONE)
-        && (d = flux_aux_get (h, "flux::dispatch")))
-        requeue_unmatched (d);
+    if ((d = flux_aux_get (h, "flux::dispatch")))
+        requeue (d);
     return 0;
 }
 
 /* Handlers */
 
-/* Where a handler belongs: its list, or a slot of by_tag. */
 static bool has_tag (const struct flux_match *match)
 {
     return match->typemask == FLUX_MSGTYPE_RESPONSE
            && match->matchtag != FLUX_MATCHTAG_NONE;
 }
 
-static flux_msg_handler_t **handler_list (struct dispatch *d,
-                                          const struct flux_match *match)
+static int add_by_tag (struct dispatch *d, flux_msg_handler_t *mh)
 {
-    const char *topic = match->topic_glob;
-
-    if (match->typemask == FLUX_MSGTYPE_REQUEST
-        && topic && *topic && !strpbrk (topic, "*?["))
-        return &d->by_topic[bucket (topic)];
-    return &d->others;
-}
-
-static int reserve_tag (struct dispatch *d, uint32_t tag)
-{
+    uint32_t tag = mh->match.matchtag;
     size_t size = d->tags_size ? d->tags_size : 32;
-    flux_msg_handler_t **by_tag;
+    flux_msg_handler_t **by_tag = d->by_tag;
 
-    if (tag < d->tags_size) {
-        if (!d->by_tag[tag])
-            return 0;
+    while (size <= tag)
+        size *= 2;
+    if (size > d->tags_size) {
+        if (!(by_tag = realloc (by_tag, size * sizeof (*by_tag))))
+            return -1;
+        memset (by_tag + d->tags_size, 0,
+                (size - d->tags_size) * sizeof (*by_tag));
+        d->by_tag = by_tag;
+        d->tags_size = size;
+    }
+    if (by_tag[tag]) {
         errno = EEXIST;
         return -1;
     }
-    while (size <= tag)
-        size *= 2;
-    if (!(by_tag = realloc (d->by_tag, size * sizeof (*by_tag))))
-        return -1;
-    memset (by_tag + d->tags_size, 0,
-            (size - d->tags_size) * sizeof (*by_tag));
-    d->by_tag = by_tag;
-    d->tags_size = size;
+    by_tag[tag] = mh;
     return 0;
 }
 
@@ -326,42 +274,39 @@ flux_msg_handler_t *flux_msg_handler_create (flux_t *h,
                                              const struct flux_match match,
                                              flux_msg_handler_f cb, void *arg)
 {
-    flux_msg_handler_t *mh;
+    const char *topic = match.topic_glob;
+    flux_msg_handler_t *mh, **p;
     struct dispatch *d;
 
     if (!h || !cb) {
         errno = EINVAL;
         return NULL;
     }
-    if (!(d = dispatch_get (h)) || !(mh = calloc (1, sizeof (*mh))))
+    if (!(d = get_dispatch (h)) || !(mh = calloc (1, sizeof (*mh))))
         return NULL;
-    mh->d = d;
-    mh->match = match;
-    mh->rolemask = FLUX_ROLE_OWNER;
-    mh->cb = cb;
-    mh->arg = arg;
-    if (match.topic_glob && !(mh->match.topic_glob = strdup (match.topic_glob)))
-        goto error;
-    if (has_tag (&match)) {
-        if (reserve_tag (d, match.matchtag) < 0)
-            goto error;
-        d->by_tag[match.matchtag] = mh;
+    *mh = (flux_msg_handler_t) {
+        .d = d, .match = match, .rolemask = FLUX_ROLE_OWNER, .cb = cb,
+        .arg = arg,
+    };
+    if ((topic && !(mh->match.topic_glob = strdup (topic)))
+        || (has_tag (&match) && add_by_tag (d, mh) < 0)) {
+        ERRNO_SAFE (handler_free (mh));
+        return NULL;
     }
-    else {
-        flux_msg_handler_t **list = handler_list (d, &match);
-        mh->next = *list;
-        *list = mh;
+    if (!has_tag (&match)) {
+        mh->exact = match.typemask == FLUX_MSGTYPE_REQUEST
+                    && topic && *topic && !strpbrk (topic, "*?[");
+        for (p = &d->list; !mh->exact && *p && (*p)->exact;)
+            p = &(*p)->next;
+        mh->next = *p;
+        *p = mh;
     }
     d->refcount++;
     return mh;
-error:
-    handler_free (mh);
-    return NULL;
 }
 
 void flux_msg_handler_destroy (flux_msg_handler_t *mh)
 {
-    flux_msg_handler_t **slot;
     struct dispatch *d;
 
     if (!mh)
@@ -372,35 +317,27 @@ void flux_msg_handler_destroy (flux_msg_handler_t *mh)
         d->by_tag[mh->match.matchtag] = NULL;
         handler_free (mh);
     }
-    else if ((slot = handler_list (d, &mh->match)) == &d->others) {
-        mh->dead = d->have_dead = true;
+    else {
+        mh->dead = true;
         sweep (d);
     }
-    else {
-        while (*slot != mh)
-            slot = &(*slot)->next;
-        *slot = mh->next;
-        handler_free (mh);
-    }
-    dispatch_decref (d);
+    decref (d);
 }
 
 void flux_msg_handler_start (flux_msg_handler_t *mh)
 {
-    if (!mh->running) {
-        mh->running = true;
-        if (mh->d->running++ == 0)
-            flux_watcher_start (mh->d->w);
-    }
+    if (!mh->running && mh->d->running++ == 0)
+        flux_watcher_start (mh->d->w);
+    mh->running = true;
 }
 
 void flux_msg_handler_stop (flux_msg_handler_t *mh)
 {
-    if (mh && mh->running) {
-        mh->running = false;
-        if (--mh->d->running == 0)
-            flux_watcher_stop (mh->d->w);
-    }
+    if (!mh)
+        return;
+    if (mh->running && --mh->d->running == 0)
+        flux_watcher_stop (mh->d->w);
+    mh->running = false;
 }
 
 void flux_msg_handler_allow_rolemask (flux_msg_handler_t *mh, uint32_t rolemask)
@@ -413,47 +350,38 @@ void flux_msg_handler_allow_rolemask (flux_msg_handler_t *mh, uint32_t rolemask)
 
 void flux_msg_handler_delvec (flux_msg_handler_t *handlers[])
 {
-    if (handlers) {
-        ERRNO_SAFE_BLOCK;
-        for (int i = 0; handlers[i]; i++) {
-            flux_msg_handler_destroy (handlers[i]);
-            handlers[i] = NULL;
-        }
-        free (handlers);
-    }
+    ERRNO_SAFE_BLOCK;
+
+    for (int i = 0; handlers && handlers[i]; i++)
+        flux_msg_handler_destroy (handlers[i]);
+    free (handlers);
 }
 
-/* The handler of a line of a table, started.
- */
-static flux_msg_handler_t *handler_of (flux_t *h, const char *service_name,
-                                       const struct flux_msg_handler_spec *spec,
-                                       void *arg)
+static flux_msg_handler_t *start_row (flux_t *h, const char *service,
+                                      const struct flux_msg_handler_spec *row,
+                                      void *arg)
 {
-    struct flux_match match = FLUX_MATCH_OF (spec->typemask);
+    struct flux_match match = FLUX_MATCH_OF (row->typemask);
     flux_msg_handler_t *mh;
-    char *full = NULL;
+    char *topic = NULL;
 
-    match.topic_glob = spec->topic_glob;
-    if (service_name) {
-        if (asprintf (&full, "%s.%s", service_name, spec->topic_glob) < 0)
-            return NULL;
-        match.topic_glob = full;
-    }
-    if ((mh = flux_msg_handler_create (h, match, spec->cb, arg))) {
-        flux_msg_handler_allow_rolemask (mh, spec->rolemask);
+    if (service && asprintf (&topic, "%s.%s", service, row->topic_glob) < 0)
+        return NULL;
+    match.topic_glob = topic ? topic : row->topic_glob;
+    if ((mh = flux_msg_handler_create (h, match, row->cb, arg))) {
+        mh->rolemask |= row->rolemask;
         flux_msg_handler_start (mh);
     }
-    free (full);
+    ERRNO_SAFE (free (topic));
     return mh;
 }
 
-/* A line without a callback is the last.
- */
+/* The table ends with a row of zeros. */
 int flux_msg_handler_addvec_ex (flux_t *h, const char *service_name,
                                 const struct flux_msg_handler_spec tab[],
                                 void *arg, flux_msg_handler_t **hp[])
 {
-    flux_msg_handler_t **made;
+    flux_msg_handler_t **handlers;
     size_t n = 0;
 
     if (!hp || !tab || !h) {
@@ -462,15 +390,15 @@ int flux_msg_handler_addvec_ex (flux_t *h, const char *service_name,
     }
     while (tab[n].cb || tab[n].typemask || tab[n].topic_glob || tab[n].rolemask)
         n++;
-    if (!(made = calloc (n + 1, sizeof (*made))))
+    if (!(handlers = calloc (n + 1, sizeof (*handlers))))
         return -1;
     for (size_t i = 0; i < n; i++) {
-        if (!(made[i] = handler_of (h, service_name, &tab[i], arg))) {
-            flux_msg_handler_delvec (made);
+        if (!(handlers[i] = start_row (h, service_name, &tab[i], arg))) {
+            flux_msg_handler_delvec (handlers);
             return -1;
         }
     }
-    *hp = made;
+    *hp = handlers;
     return 0;
 }
 

@@ -19,7 +19,7 @@ REST = re.compile(
     r'/\*.*?\*/|^#(?:\\\n|[^\n])*|extern "C" \{|\{[^{}]*\}', flags=re.S | re.M
 )
 FUNCTION = re.compile(r"([^(]*[ *])((?:flux|idset|hostlist)_\w+) ?\(")
-NUMBERS = {"int", "unsigned int", "double", "uint32_t", "size_t", "ssize_t"}
+NUMBERS = {"int", "unsigned int", "double", "uint32_t", "size_t", "ssize_t", "pid_t"}
 VALUES = {**dict.fromkeys(NUMBERS, " -1"), "bool": " false", "void": ""}
 
 STUB = """

@@ -34,7 +34,7 @@ def on_completion(proc: Any) -> None:
 def on_output(proc: Any, stream: Any) -> None:
     shells, index = RUNNING[address(proc)]
     data = ffi.new("const char *[1]")
-    size = lib.flux_subprocess_read(proc, stream, data)
+    size = lib.flux_subprocess_getline(proc, stream, data)
     if size > 0:
         text = ffi.buffer(data[0], size)[:].decode(errors="replace")
         shells.printed(index, ffi.string(stream).decode(), text)
@@ -72,14 +72,13 @@ class Shells:
             job.fatal("job shells were lost in a restart")
             job.complete(1 << 8)
             return
-        cmd = self.command()
+        common = self.command()
         reactor = lib.flux_get_reactor(self.handle.handle)
         for index, rank in enumerate(job.ranks):
-            if index:
-                lib.flux_cmd_argv_delete(cmd, 2)
-            lib.flux_cmd_argv_append(cmd, str(rank).encode())
             proc = ffi.NULL
             if not job.exception:
+                cmd = ffi.gc(lib.flux_cmd_copy(common), lib.flux_cmd_destroy)
+                lib.flux_cmd_argv_append(cmd, str(rank).encode())
                 proc = lib.flux_local_exec(reactor, 0, cmd, OPS)
             if proc != ffi.NULL:
                 self.procs[index] = ffi.gc(proc, lib.flux_subprocess_destroy)

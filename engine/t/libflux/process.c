@@ -11,8 +11,7 @@ struct run {
     char out[200];
     char err[200];
     int completed;
-    char states[100];
-    bool lines;
+    int exited;
 };
 
 static flux_cmd_t *command (const char *script)
@@ -30,50 +29,39 @@ static void test_command (void **state)
     flux_cmd_t *cmd = flux_cmd_create (2, argv, env);
     flux_cmd_t *cpy;
 
-    assert_int_equal (flux_cmd_argc (cmd), 2);
     assert_string_equal (flux_cmd_arg (cmd, 1), "b");
     assert_errno (flux_cmd_arg (cmd, 2) == NULL, EINVAL);
     assert_errno (flux_cmd_create (1, argv, env) == NULL, EINVAL);
     assert_int_equal (flux_cmd_argv_append (cmd, "c"), 0);
-    assert_int_equal (flux_cmd_argv_appendf (cmd, "%d", 4), 0);
-    assert_int_equal (flux_cmd_argv_delete (cmd, 0), 0);
-    assert_string_equal (flux_cmd_arg (cmd, 2), "4");
-    assert_errno (flux_cmd_argv_delete (cmd, 9) < 0, EINVAL);
+    assert_string_equal (flux_cmd_arg (cmd, 2), "c");
+    assert_int_equal (flux_cmd_argv_append (cmd, ""), 0);
     cpy = flux_cmd_copy (cmd);
-    assert_int_equal (flux_cmd_argc (cpy), 3);
-    assert_string_equal (flux_cmd_arg (cpy, 0), "b");
+    assert_string_equal (flux_cmd_arg (cpy, 0), "a");
+    assert_string_equal (flux_cmd_arg (cpy, 3), "");
+    assert_errno (flux_cmd_arg (cpy, 4) == NULL, EINVAL);
     flux_cmd_destroy (cpy);
     flux_cmd_destroy (cmd);
     flux_cmd_destroy (NULL);
 }
 
+/* Lines come whole, the last one even without its end; then nothing. */
 static void output_cb (flux_subprocess_t *p, const char *stream)
 {
     struct run *run = flux_subprocess_aux_get (p, "run");
     char *to = strcmp (stream, "stderr") == 0 ? run->err : run->out;
     const char *s;
-    int len;
+    int len = flux_subprocess_getline (p, stream, &s);
 
-    len = run->lines ? flux_subprocess_read_trimmed_line (p, stream, &s)
-                     : flux_subprocess_read (p, stream, &s);
     assert_true (len >= 0);
-    if (len > 0) {
-        strncat (to, s, len);
-        if (run->lines)
-            strcat (to, ";");
-    }
-    else if (run->lines)
-        strcat (to, ".");
+    strncat (to, len > 0 ? s : ".", len > 0 ? len : 1);
 }
 
 static void state_cb (flux_subprocess_t *p, flux_subprocess_state_t state)
 {
     struct run *run = flux_subprocess_aux_get (p, "run");
 
-    if (run) {
-        strcat (run->states, flux_subprocess_state_string (state));
-        strcat (run->states, " ");
-    }
+    if (run && state == FLUX_SUBPROCESS_EXITED)
+        run->exited++;
 }
 
 static void completion_cb (flux_subprocess_t *p)
@@ -103,28 +91,25 @@ static flux_subprocess_t *start (flux_reactor_t *r, flux_cmd_t *cmd,
 static void test_run (void **state)
 {
     flux_reactor_t *r = flux_reactor_create (0);
-    flux_cmd_t *cmd = command ("read x; echo $x $A$B; echo err >&2; exit 3");
-    struct run run = { .lines = true };
+    flux_cmd_t *cmd = command ("read x; echo $x $A; printf two; echo err >&2; exit 3");
+    struct run run = { 0 };
     flux_subprocess_t *p;
 
-    // set, left alone as it is there, removed
+    // set, and left alone as it is there
     assert_int_equal (flux_cmd_setenvf (cmd, 1, "A", "%d", 7), 0);
     assert_int_equal (flux_cmd_setenvf (cmd, 0, "A", "%d", 8), 0);
-    assert_int_equal (flux_cmd_setenvf (cmd, 1, "B", "x"), 0);
-    flux_cmd_unsetenv (cmd, "B");
     p = start (r, cmd, &run);
     assert_true (flux_subprocess_active (p));
-    assert_true (flux_subprocess_pid (p) > 0);
     assert_int_equal (flux_subprocess_state (p), FLUX_SUBPROCESS_RUNNING);
     assert_int_equal (flux_subprocess_write (p, "stdin", "in\n", 3), 3);
     assert_int_equal (flux_subprocess_close (p, "stdin"), 0);
     assert_errno (flux_subprocess_write (p, "stdin", "x", 1) < 0, EPIPE);
     assert_errno (flux_subprocess_write (p, "nosuch", "x", 1) < 0, EINVAL);
     assert_int_equal (flux_reactor_run (r, 0), 0);
-    assert_string_equal (run.out, "in 7;.");
-    assert_string_equal (run.err, "err;.");
+    assert_string_equal (run.out, "in 7\ntwo.");
+    assert_string_equal (run.err, "err\n.");
     assert_int_equal (run.completed, 1);
-    assert_non_null (strstr (run.states, "Exited"));
+    assert_int_equal (run.exited, 1);
     assert_false (flux_subprocess_active (p));
     assert_int_equal (flux_subprocess_exit_code (p), 3);
     assert_int_equal (flux_subprocess_status (p), 3 << 8);
@@ -174,39 +159,6 @@ static void test_no_program (void **state)
     flux_reactor_destroy (r);
 }
 
-static void getline_cb (flux_subprocess_t *p, const char *stream)
-{
-    struct run *run = flux_subprocess_aux_get (p, "run");
-    const char *s;
-    int len = flux_subprocess_getline (p, stream, &s);
-
-    assert_true (len >= 0);
-    if (len > 0)
-        strncat (run->out, s, len);
-}
-
-/* Lines come whole, and the last one even if it has no end. */
-static void test_getline (void **state)
-{
-    const flux_subprocess_ops_t getline_ops = {
-        .on_completion = completion_cb,
-        .on_stdout = getline_cb,
-    };
-    flux_reactor_t *r = flux_reactor_create (0);
-    flux_cmd_t *cmd = command ("echo one; printf two");
-    struct run run = { 0 };
-    flux_subprocess_t *p = flux_local_exec (r, 0, cmd, &getline_ops);
-
-    assert_non_null (p);
-    assert_int_equal (flux_subprocess_aux_set (p, "run", &run, NULL), 0);
-    assert_int_equal (flux_reactor_run (r, 0), 0);
-    assert_string_equal (run.out, "one\ntwo");
-    assert_int_equal (run.completed, 1);
-    flux_subprocess_destroy (p);
-    flux_cmd_destroy (cmd);
-    flux_reactor_destroy (r);
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,7 +166,6 @@ int main (void)
         cmocka_unit_test (test_run),
         cmocka_unit_test (test_kill),
         cmocka_unit_test (test_no_program),
-        cmocka_unit_test (test_getline),
     };
 
     return cmocka_run_group_tests_name ("process", tests, NULL, NULL);
