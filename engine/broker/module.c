@@ -275,15 +275,6 @@ error:
     respond_error (h, msg, NULL);
 }
 
-static size_t queue_count (struct module *m, const char *option)
-{
-    size_t count = 0;
-
-    if (m->h && flux_opt_get (m->h, option, &count, sizeof (count)) == 0)
-        return count;
-    return 0;
-}
-
 static void list_cb (flux_t *h,
                      flux_msg_handler_t *mh,
                      const flux_msg_t *msg,
@@ -295,14 +286,12 @@ static void list_cb (flux_t *h,
 
     for (struct module *m = ms->list; m != NULL; m = m->next) {
         json_t *o = json_pack (
-            "{s:s s:s s:i s:i s:o s:i s:i}",
+            "{s:s s:s s:i s:i s:o}",
             "name", m->name,
             "path", m->path,
             "idle", (int)(now - m->last_seen),
             "status", m->status,
-            "services", service_list (ms->b->router, m->peer),
-            "sendqueue", (int)queue_count (m, FLUX_OPT_SEND_QUEUE_COUNT),
-            "recvqueue", (int)queue_count (m, FLUX_OPT_RECV_QUEUE_COUNT));
+            "services", service_list (ms->b->router, m->peer));
         json_array_append_new (mods, o);
     }
     respond_pack (h, msg, "{s:o}", "mods", mods);

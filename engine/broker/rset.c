@@ -11,82 +11,43 @@
 #include "broker.h"
 #include "rset.h"
 
-static json_t *finish (json_t *R_lite,
-                       struct hostlist *hl,
-                       json_t *properties,
-                       flux_error_t *error)
+/* "0-3" of 4, or NULL: json_pack() leaves that out. */
+static const char *count_to_ids (char *buf, size_t size, int count)
 {
-    char *hosts = hostlist_encode (hl);
+    snprintf (buf, size, count > 1 ? "0-%d" : "%d", count - 1);
+    return count > 0 ? buf : NULL;
+}
+
+json_t *rset_make (int size, const char *hosts, int cores, int gpus,
+                   flux_error_t *error)
+{
+    struct hostlist *hl = hostlist_decode (hosts);
+    int count = hostlist_count (hl);
+    char ids[3][32];
     json_t *R;
 
-    R = json_pack ("{s:i s:{s:O s:f s:f s:[s]}}",
+    hostlist_destroy (hl);
+    if (!hl || count != size) {
+        errno = EINVAL;
+        if (hl)
+            errprintf (error, "%d nodes, but %d host names", size, count);
+        else
+            errprintf (error, "%s: not a valid hostlist", hosts);
+        return NULL;
+    }
+    R = json_pack ("{s:i s:{s:[{s:s s:{s:s* s:s*}}] s:f s:f s:[s]}}",
                    "version", 1,
                    "execution",
-                     "R_lite", R_lite,
+                     "R_lite",
+                       "rank", count_to_ids (ids[0], sizeof (ids[0]), size),
+                       "children",
+                         "core", count_to_ids (ids[1], sizeof (ids[1]), cores),
+                         "gpu", count_to_ids (ids[2], sizeof (ids[2]), gpus),
                      "starttime", 0.,
                      "expiration", 0.,
                      "nodelist", hosts);
-    free (hosts);
-    if (!R) {
+    if (!R)
         errprintf (error, "error encoding R");
-        return NULL;
-    }
-    if (json_object_size (properties) > 0)
-        json_object_set (json_object_get (R, "execution"),
-                         "properties",
-                         properties);
-    return R;
-}
-
-/* {"core": "0-3", "gpu": "0"} of a number of each.
- */
-static json_t *make_children (int cores, int gpus)
-{
-    char s[32];
-    json_t *o = json_object ();
-
-    if (cores > 0) {
-        snprintf (s, sizeof (s), cores > 1 ? "0-%d" : "%d", cores - 1);
-        json_object_set_new (o, "core", json_string (s));
-    }
-    if (gpus > 0) {
-        snprintf (s, sizeof (s), gpus > 1 ? "0-%d" : "%d", gpus - 1);
-        json_object_set_new (o, "gpu", json_string (s));
-    }
-    return o;
-}
-
-json_t *rset_make (int size,
-                   const char *hosts,
-                   int cores,
-                   int gpus,
-                   flux_error_t *error)
-{
-    struct hostlist *hl;
-    json_t *R_lite;
-    json_t *R = NULL;
-    char ranks[32];
-
-    if (!(hl = hostlist_decode (hosts))) {
-        errprintf (error, "%s: not a valid hostlist", hosts);
-        return NULL;
-    }
-    if (hostlist_count (hl) != size) {
-        errno = EINVAL;
-        errprintf (error,
-                   "%d nodes, but %d host names",
-                   size,
-                   hostlist_count (hl));
-        goto out;
-    }
-    snprintf (ranks, sizeof (ranks), size > 1 ? "0-%d" : "%d", size - 1);
-    R_lite = json_pack ("[{s:s s:o}]",
-                        "rank", ranks,
-                        "children", make_children (cores, gpus));
-    R = finish (R_lite, hl, NULL, error);
-    json_decref (R_lite);
-out:
-    hostlist_destroy (hl);
     return R;
 }
 

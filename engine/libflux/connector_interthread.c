@@ -222,26 +222,6 @@ static int op_pollevents (void *impl)
     return FLUX_POLLOUT | (lane_count (end->rx) > 0 ? FLUX_POLLIN : 0);
 }
 
-static int op_getopt (void *impl, const char *option, void *val, size_t size)
-{
-    struct end *end = impl;
-    size_t count;
-
-    if (!strcmp (option, FLUX_OPT_RECV_QUEUE_COUNT))
-        count = lane_count (end->rx);
-    else if (!strcmp (option, FLUX_OPT_SEND_QUEUE_COUNT))
-        count = lane_count (end->tx);
-    else
-        goto inval;
-    if (size != sizeof (count) || !val)
-        goto inval;
-    memcpy (val, &count, size);
-    return 0;
-inval:
-    errno = EINVAL;
-    return -1;
-}
-
 static int op_setopt (void *impl, const char *option, const void *val,
                       size_t size)
 {
@@ -274,7 +254,6 @@ static const struct flux_handle_ops ops = {
     .recv = op_recv,
     .pollfd = op_pollfd,
     .pollevents = op_pollevents,
-    .getopt = op_getopt,
     .setopt = op_setopt,
     .impl_destroy = op_destroy,
 };

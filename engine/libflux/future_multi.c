@@ -142,15 +142,3 @@ int flux_future_push (flux_future_t *f, const char *name, flux_future_t *child)
     return 0;
 }
 
-flux_future_t *flux_future_get_child (flux_future_t *f, const char *name)
-{
-    struct composite *cf = composite_get (f);
-    struct child *child;
-
-    if (!cf || !name) {
-        errno = EINVAL;
-        return NULL;
-    }
-    child = *child_find (cf, name);
-    return child ? child->f : NULL;
-}

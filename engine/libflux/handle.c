@@ -278,16 +278,6 @@ int flux_opt_set (flux_t *h, const char *option, const void *val, size_t len)
     return -1;
 }
 
-int flux_opt_get (flux_t *h, const char *option, void *val, size_t len)
-{
-    flux_t *b = h ? base (h) : NULL;
-
-    if (b && option && b->ops->getopt)
-        return b->ops->getopt (b->impl, option, val, len);
-    errno = EINVAL;
-    return -1;
-}
-
 int flux_flags_get (flux_t *h)
 {
     return h->flags;

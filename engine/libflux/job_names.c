@@ -195,44 +195,14 @@ static const char *num_to_name (const struct name *table, int num,
     return unknown[form];
 }
 
-static int name_to_num (const struct name *table, const char *s)
-{
-    for (; s && table->num; table++) {
-        for (int i = 0; i < 4; i++) {
-            if (strcmp (table->form[i], s) == 0)
-                return table->num;
-        }
-    }
-    errno = EINVAL;
-    return -1;
-}
-
 const char *flux_job_statetostr (flux_job_state_t state, const char *fmt)
 {
     return num_to_name (states, state, fmt);
 }
 
-int flux_job_strtostate (const char *s, flux_job_state_t *state)
-{
-    int num = name_to_num (states, s);
-
-    if (num >= 0 && state)
-        *state = num;
-    return num < 0 ? -1 : 0;
-}
-
 const char *flux_job_resulttostr (flux_job_result_t result, const char *fmt)
 {
     return num_to_name (results, result, fmt);
-}
-
-int flux_job_strtoresult (const char *s, flux_job_result_t *result)
-{
-    int num = name_to_num (results, s);
-
-    if (num >= 0 && result)
-        *result = num;
-    return num < 0 ? -1 : 0;
 }
 
 static int check_len (int len, int bufsz)

@@ -83,7 +83,6 @@ void flux_msg_destroy (flux_msg_t *msg)
         clear_routes (msg);
         payload_decref (msg->payload);
         free (msg->topic);
-        free (msg->lasterr);
         free (msg);
     }
 }

@@ -2,27 +2,7 @@
 /* message_payload.c - what a message carries: bytes, a string, JSON. */
 
 #include "common/va.h"
-#include "libutil/errno_safe.h"
 #include "message_private.h"
-
-static void set_lasterr (const flux_msg_t *cmsg, const char *fmt, ...)
-{
-    flux_msg_t *msg = (flux_msg_t *)cmsg;
-    ERRNO_SAFE_BLOCK;
-    char *text = NULL;
-
-    if (fmt && VA (fmt, vasprintf (&text, fmt, ap)) < 0)
-        text = NULL;
-    free (msg->lasterr);
-    msg->lasterr = text;
-}
-
-const char *flux_msg_last_error (const flux_msg_t *msg)
-{
-    if (!msg)
-        return "message is NULL";
-    return msg->lasterr ? msg->lasterr : "";
-}
 
 bool flux_msg_has_payload (const flux_msg_t *msg)
 {
@@ -116,35 +96,15 @@ static struct payload *payload_from_json (const json_t *o)
 
 int flux_msg_vpack (flux_msg_t *msg, const char *fmt, va_list ap)
 {
-    struct payload *payload;
-    json_error_t error;
-    json_t *o = NULL;
+    json_t *o = msg && fmt && *fmt ? json_vpack_ex (NULL, 0, fmt, ap) : NULL;
+    struct payload *payload = json_is_object (o) ? payload_from_json (o) : NULL;
 
-    if (!msg || !fmt || !*fmt) {
+    if (payload)
+        replace_payload (msg, payload);
+    else if (!json_is_object (o))
         errno = EINVAL;
-        return -1;
-    }
-    set_lasterr (msg, NULL);
-    if (!(o = json_vpack_ex (&error, 0, fmt, ap))) {
-        set_lasterr (msg, "%s", error.text);
-        goto inval;
-    }
-    if (!json_is_object (o)) {
-        set_lasterr (msg, "no JSON object to send");
-        goto inval;
-    }
-    if (!(payload = payload_from_json (o))) {
-        set_lasterr (msg, "cannot encode JSON: %s", strerror (errno));
-        goto error;
-    }
-    replace_payload (msg, payload);
     json_decref (o);
-    return 0;
-inval:
-    errno = EINVAL;
-error:
-    json_decref (o);
-    return -1;
+    return payload ? 0 : -1;
 }
 
 int flux_msg_pack (flux_msg_t *msg, const char *fmt, ...)
@@ -152,47 +112,30 @@ int flux_msg_pack (flux_msg_t *msg, const char *fmt, ...)
     return VA (fmt, flux_msg_vpack (msg, fmt, ap));
 }
 
-static int parse_payload (flux_msg_t *msg)
+int flux_msg_vunpack (const flux_msg_t *cmsg, const char *fmt, va_list ap)
 {
+    flux_msg_t *msg = (flux_msg_t *)cmsg;
     const char *text;
-    json_error_t error;
-    json_t *o = NULL;
-
-    if (flux_msg_get_string (msg, &text) < 0) {
-        set_lasterr (msg, "the payload does not end with a NUL");
-        return -1;
-    }
-    if (text)
-        o = json_loadb (text, msg->payload->size - 1, JSON_ALLOW_NUL, &error);
-    if (json_is_object (o)) {
-        msg->json = o;
-        return 0;
-    }
-    set_lasterr (msg,
-                 "%s",
-                 o || !text ? "no JSON object in the payload" : error.text);
-    json_decref (o);
-    errno = EPROTO;
-    return -1;
-}
-
-int flux_msg_vunpack (const flux_msg_t *msg, const char *fmt, va_list ap)
-{
-    json_error_t error;
-    int rc = 0;
 
     if (!msg || !fmt || *fmt == '\0') {
         errno = EINVAL;
         return -1;
     }
-    set_lasterr (msg, NULL);
-    if (!msg->json)
-        rc = parse_payload ((flux_msg_t *)msg);
-    if (rc == 0 && (rc = json_vunpack_ex (msg->json, &error, 0, fmt, ap)) < 0) {
-        set_lasterr (msg, "%s", error.text);
-        errno = EPROTO;
+    if (!msg->json) {
+        if (flux_msg_get_string (msg, &text) < 0)
+            return -1;
+        if (text)
+            msg->json = json_loadb (text, msg->payload->size - 1,
+                                    JSON_ALLOW_NUL, NULL);
+        if (msg->json && !json_is_object (msg->json)) {
+            json_decref (msg->json);
+            msg->json = NULL;
+        }
     }
-    return rc;
+    if (msg->json && json_vunpack_ex (msg->json, NULL, 0, fmt, ap) == 0)
+        return 0;
+    errno = EPROTO;
+    return -1;
 }
 
 int flux_msg_unpack (const flux_msg_t *msg, const char *fmt, ...)

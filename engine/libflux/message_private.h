@@ -42,7 +42,6 @@ struct flux_msg {
     int route_count;
     struct payload *payload;
     json_t *json;               // parsed payload, once asked for
-    char *lasterr;
     struct aux_item *aux;
 };
 

@@ -218,8 +218,6 @@ static void test_all (void **state)
     assert_int_equal (flux_future_push (all, "a", f), 0);
     assert_errno (flux_future_push (all, "a", f) < 0, EEXIST);
     assert_int_equal (flux_future_push (all, NULL, timer (&soon)), 0);
-    assert_ptr_equal (flux_future_get_child (all, "a"), f);
-    assert_non_null (flux_future_get_child (all, "0"));
     assert_int_equal (flux_future_get (all, NULL), 0);
     assert_true (flux_future_is_ready (f));
     flux_future_destroy (all);
