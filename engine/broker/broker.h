@@ -109,7 +109,8 @@ void config_destroy (struct config *c);
  */
 int config_load (struct config *c, const char *path, flux_error_t *error);
 json_t *config_get (struct config *c);
-/* Who is to accept a new configuration: the function returns their names.
+/* The function returns the names of the modules that have to accept a new
+ * configuration.
  */
 void config_tell (struct config *c, json_t *(*names) (struct broker *b));
 
@@ -122,8 +123,8 @@ void modules_destroy (struct modules *m);
  */
 json_t *modules_names (struct broker *b);
 /* Start the process of a Python module now, so that the interpreter gets
- * ready while others load.  It waits for its welcome message until somebody
- * loads the module.
+ * ready while others load.  The process waits for its welcome message
+ * until a module.load request.
  */
 void modules_prestart (struct modules *m, const char *name);
 

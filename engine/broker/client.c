@@ -176,8 +176,8 @@ static void accept_client (struct client *c, struct flux_msg_cred cred)
         client_destroy (c);
 }
 
-/* Who connects to a private socket will act for the owner: configuration that
- * lets others in is not about that one.
+/* A client of a private socket will act for the owner, so [access], which lets
+ * guests and root in, does not apply there.
  */
 static bool authorize (struct client_server *s, struct flux_msg_cred *cred)
 {

@@ -23,7 +23,7 @@ struct config {
     flux_msg_handler_t **handlers;
 };
 
-/* One config.load or config.reload request on its way to the modules.
+/* A config.load or config.reload request on its way to the modules.
  */
 struct update {
     struct config *c;
@@ -57,7 +57,7 @@ json_t *config_get (struct config *c)
     return c->conf;
 }
 
-/* What the broker itself takes from the configuration.
+/* Apply the keys that are for the broker itself.
  */
 static int apply_to_broker (struct broker *b, json_t *conf, flux_error_t *error)
 {

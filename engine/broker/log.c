@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* log.c - the ring of log entries behind flux dmesg.
  *
- * An entry is kept as it arrives, in the text form of RFC 5424.  What is
- * grave enough for log-stderr-level is printed as well.
+ * An entry is kept as it arrives, in the text form of RFC 5424.  The
+ * broker also prints entries of log-stderr-level and graver ones.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -436,8 +436,8 @@ static const struct flux_msg_handler_spec htab[] = {
     FLUX_MSGHANDLER_TABLE_END,
 };
 
-/* ping, rusage, debug... as in any module.  They ask for the rank, which this
- * thread cannot wait for, and the uuid.
+/* ping, rusage, debug... as in any module.  These use the attributes of
+ * rank and uuid, set here because this thread cannot wait for an answer.
  */
 static flux_msg_handler_t **register_default_methods (struct broker *b)
 {

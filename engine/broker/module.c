@@ -367,8 +367,8 @@ struct modules *modules_create (struct broker *b)
     return ms;
 }
 
-/* What is still loaded here did not end when it was asked to.  A thread
- * cannot be stopped by force: leave it, the process is about to end.
+/* Modules that are still loaded did not end when asked to.  A thread cannot be
+ * stopped by force: leave it, the process is about to end.
  */
 void modules_destroy (struct modules *ms)
 {

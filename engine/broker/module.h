@@ -65,7 +65,7 @@ struct python *python_create (flux_reactor_t *r,
                               python_ended_f ended,
                               void *arg,
                               flux_error_t *error);
-/* All modules are killed.
+/* Kill the interpreter with all of its modules.
  */
 void python_destroy (struct python *py);
 int python_run (struct python *py,

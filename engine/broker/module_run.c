@@ -306,7 +306,7 @@ error:
     return NULL;
 }
 
-/* All signals are for the broker's own thread.
+/* The thread blocks all signals: the broker's own thread handles them.
  */
 int module_start_thread (struct module *m, flux_error_t *error)
 {

@@ -93,7 +93,7 @@ void service_drop (struct router *r, size_t pos);
 /* router.c
  */
 
-/* Both take over msg.
+/* The next two functions take over msg.
  */
 void route_request (struct router *r, flux_msg_t *msg);
 int router_publish (struct router *r, flux_msg_t *msg, uint32_t *seq);

@@ -41,7 +41,7 @@ static void cleanup_next (struct runlevel *rl);
 static void start_unload (struct runlevel *rl);
 static void unload_next (struct runlevel *rl);
 
-/* What ends the running jobs, in this order (broker state "cleanup").
+/* The requests that end the running jobs, in order (broker state "cleanup").
  */
 static const struct cleanup_step {
     const char *topic;

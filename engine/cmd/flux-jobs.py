@@ -74,7 +74,7 @@ class Config(UtilConfig):
 
 
 def since_time(args: argparse.Namespace) -> float:
-    """Of --since, which is a date or seconds since the epoch; 0.0 without."""
+    """The time of --since, a date or seconds since the epoch; 0.0 without."""
     when = 0.0
     if args.since:
         try:

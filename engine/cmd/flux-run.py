@@ -2,8 +2,8 @@
 """flux run: run a job interactively.
 
 flux-python's command submits the job and then executes "flux-job attach".
-That program being a module here, it is called rather than executed, which
-saves the start of another interpreter.
+Here that program is a module, and a call saves the start of another
+interpreter.
 """
 
 import os

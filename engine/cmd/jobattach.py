@@ -240,7 +240,7 @@ class Attach:
         except OSError as exc:
             if self.stdin:
                 self.stdin.stop()
-            # It is no error if the job is gone, or does not read.
+            # A job that has ended, or does not read, is no error.
             if had_data and exc.errno == errno.ENOSYS and not self.finished:
                 say("the job takes no standard input")
                 self.exit_code = 1

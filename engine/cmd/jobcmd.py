@@ -258,7 +258,7 @@ def memo(args: Args) -> None:
 
 # Results
 def result(handle: flux.Flux, jobid: int) -> dict[str, Any]:
-    """What became of a job: waits until its eventlog ends."""
+    """The result of a job: waits until its eventlog ends."""
     summary: dict[str, Any] = {
         "id": int(jobid),
         "exception_occurred": False,

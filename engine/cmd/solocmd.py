@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What the commands share: a main() wrapper, one-line error messages, and
-small parsers. It imports no more than most commands need anyway.
+"""Shared by the commands: a main() wrapper, one-line error messages, and small
+parsers. This module imports only what most commands need anyway.
 """
 
 import argparse

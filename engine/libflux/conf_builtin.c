@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Built-in paths. They are found from where this library lies, so that an
+ * Built-in paths. The paths are relative to this library, so that an
  * installation may be moved, and a wheel unpacked anywhere.
  */
 

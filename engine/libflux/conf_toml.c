@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* conf_toml.c - TOML to JSON.
  *
- * TOML is read by a Python, which has a parser and hands over JSON.  What
- * flux-core's own parser and its conversion to JSON do not take is refused,
- * and times become what they are there.
+ * TOML is read by a Python, which has a parser and hands over JSON.  The
+ * program refuses what flux-core's parser and its conversion to JSON refuse,
+ * and converts times as flux-core does.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -37,7 +37,7 @@ struct end {
     char *router;           // our id on the routes of what we send
 };
 
-/* Both ends find each other by name: the one thing threads must share. */
+/* The ends of a channel find each other by name, in this list of all threads. */
 static struct channel *channels;
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER;
 

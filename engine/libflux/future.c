@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* future.c - futures: a result to come, or a series of them.
  *
- * Whoever fulfills is told by the init callback where to do it: in the
- * reactor that runs (then), or in one that runs only as long as somebody
+ * The init callback says in which reactor the future is fulfilled: in the
+ * one that runs (then), or in one that runs only as long as somebody
  * waits (wait_for, get), with a clone of the handle, so that nothing else
  * happens meanwhile.  flux_future_get_reactor() and _get_flux() return the
  * one of the context in which they are called.
@@ -79,7 +79,7 @@ static struct result *result_error (int errnum, const char *errstr)
     return res;
 }
 
-/* What get() goes by: a fatal error hides all else. */
+/* The result for get(): a fatal error hides all others. */
 static struct result *current (flux_future_t *f)
 {
     return f->fatal.errnum ? &f->fatal : f->result;

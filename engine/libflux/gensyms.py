@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-# What is no declaration of a function: comments, macros, enumerators and members.
+# Text beside declarations of functions: comments, macros, enumerators, members.
 REST = re.compile(
     r'/\*.*?\*/|^#(?:\\\n|[^\n])*|extern "C" \{|\{[^{}]*\}', flags=re.S | re.M
 )

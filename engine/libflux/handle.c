@@ -210,7 +210,7 @@ static int add_fd (int epfd, int fd)
     return epoll_ctl (epfd, EPOLL_CTL_ADD, fd, &ev);
 }
 
-/* What belongs to the handle */
+/* Reactor, options and aux items of the handle */
 
 flux_reactor_t *flux_get_reactor (flux_t *h)
 {
@@ -379,7 +379,7 @@ static flux_msg_t *recv_any (flux_t *h, int flags)
     return h->ops->recv (h->impl, flags);
 }
 
-/* What does not match goes behind what is queued, in its order. */
+/* Messages that do not match go behind the queue, in their order. */
 flux_msg_t *flux_recv (flux_t *h, struct flux_match match, int flags)
 {
     struct msgq others = { 0 };

@@ -213,7 +213,7 @@ int flux_module_set_running (flux_t *h)
     return report (h, RUNNING, 0, FLUX_RPC_NORESPONSE, NULL);
 }
 
-/* What lives as long as the handle. */
+/* Handlers that live as long as the handle. */
 struct module {
     flux_msg_handler_t **defaults;
     flux_msg_handler_t **handlers;
@@ -230,7 +230,7 @@ static void module_destroy (void *arg)
     free (mod);
 }
 
-/* It has entered its reactor: it runs. */
+/* A module that has entered its reactor counts as running. */
 static void prepare_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                         void *arg)
 {

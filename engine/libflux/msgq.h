@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* msgq.h - a double ended queue of messages that grows as needed.  It owns
- * one reference of each message in it.  No locking.
+/* msgq.h - a double ended queue of messages that grows as needed.  The
+ * queue owns one reference of each message in it.  No locking.
  */
 #ifndef SOLO_MSGQ_H
 #define SOLO_MSGQ_H
@@ -14,7 +14,7 @@ struct msgq {
     size_t count;
 };
 
-/* Both take the caller's reference on success. */
+/* On success the caller's reference passes to the queue. */
 int msgq_push_back (struct msgq *q, flux_msg_t *msg);
 int msgq_push_front (struct msgq *q, flux_msg_t *msg);
 

@@ -373,7 +373,7 @@ static json_t **arg_slot (flux_plugin_arg_t *args, int flags)
     return flags & FLUX_PLUGIN_ARG_OUT ? &args->out : &args->in;
 }
 
-/* Takes o over.  It is added to what is there, unless to replace it. */
+/* Takes o over.  Merges o into the object there, or replaces that. */
 static int arg_store (flux_plugin_arg_t *args, int flags, json_t *o)
 {
     json_t **slot = arg_slot (args, flags);

@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-# Of the preprocessor, of cffi, and nothing.
+# Lines of the preprocessor, of cffi, and empty ones.
 LEFT_OUT = re.compile(r"#|extern \"Python\"|//|\s*$")
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What job-manager, the shell and libflux share: a map keyed by job ID, JSON
+ * Shared by job-manager, the shell and libflux: a map keyed by job ID, JSON
  * by dotted path, eventlog lines, error text.
  */
 #ifndef SOLO_JOBUTIL_H

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Runs a job as one flux-shell process for each node of R.
 
-All of them run on this host, whatever names the nodes have; each is told its rank. The
+The shells run on this host, whatever names the nodes have; each gets its rank. The
 shells meet in barriers: a shell's request is held until all shells of the job have sent
 theirs. A shell ends with this process (flux-shell asks for that).
 """
@@ -84,7 +84,7 @@ class Shells:
                 self.procs[index] = ffi.gc(proc, lib.flux_subprocess_destroy)
                 RUNNING[address(proc)] = self, index
                 continue
-            # Those not started have gone already; the exception ends the rest.
+            # Count the shell as ended; the exception ends the others.
             if not job.exception:
                 job.fatal(f"starting {self.path}: {os.strerror(ffi.errno)}")
             self.ended(index, NOT_RUN)
@@ -109,7 +109,7 @@ class Shells:
             lib.flux_future_destroy(lib.flux_subprocess_kill(proc, signum))
 
     def printed(self, index: int, stream: str, text: str) -> None:
-        """What a shell prints itself is recorded in the exec eventlog."""
+        """Record output of a shell itself in the exec eventlog."""
         self.job.event(
             "log",
             component="flux-shell",
@@ -119,7 +119,7 @@ class Shells:
         )
 
     def ended(self, index: int, status: int) -> None:
-        """One shell has ended, or could not be started."""
+        """A shell has ended, or could not be started."""
         job = self.job
         self.status = max(self.status, status)
         self.left -= 1

@@ -166,13 +166,13 @@ class Job:
         self.task.start()
 
     def has_started(self) -> None:
-        """All job shells run, or the simulation does."""
+        """The job shells run, or the simulation does."""
         self.running = True
         self.set_expiration()
         self.respond("reattached" if self.reattach else "start")
 
     def complete(self, status: int) -> None:
-        """What ran has ended: `status` is the greatest wait status."""
+        """The tasks have ended: `status` is the greatest wait status."""
         if self.completed:
             return
         self.completed = True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Processes that run plugins of job-ingest: a line of JSON in, a line out.
 
-They are started when there is work, more of them when much is waiting, and end when
-there is none for a while.
+The crew starts processes when there is work, more of them when much is waiting, and
+ends idle ones after a while.
 """
 
 import contextlib
@@ -111,7 +111,7 @@ class Crew:
         self.handle.log(level, f"{self.command[1]}: {text}")
 
     def ask(self, job: Any, request: dict) -> None:
-        """There will be one answer."""
+        """Queue a request, which gets one answer."""
         self.waiting.append((job, request))
         self.dispatch()
 

@@ -18,7 +18,7 @@ from ingest_crew import Crew
 
 FLAGS = lib.FLUX_JOB_DEBUG | lib.FLUX_JOB_WAITABLE | lib.FLUX_JOB_NOVALIDATE
 URGENCIES = range(lib.FLUX_JOB_URGENCY_MIN, lib.FLUX_JOB_URGENCY_MAX + 1)
-# What plugins say by an exception, and code that meets a malformed jobspec.
+# Exceptions by which plugins reject a jobspec, and of code that meets a malformed one.
 FAULTS = (
     ValueError,
     TypeError,
@@ -100,7 +100,7 @@ class Job:
 
 
 class Stage:
-    """What a jobspec passes: nothing, a function, or plugins in processes."""
+    """A step of each jobspec: nothing, a function, or plugins in processes."""
 
     def __init__(self, name: str, conf: Any, plugins: list) -> None:
         self.name = name
@@ -347,7 +347,7 @@ class Ingest(BrokerModule):
             self.remove(rejected)
 
     def remove(self, jobs: list) -> None:
-        """Nothing remains of jobs that were turned down."""
+        """Remove jobs that the job manager has rejected from the KVS."""
         from flux.job import JobID
         from flux.kvs import KVSTxn
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What follows from a job's events: plugins are told, and what its state asks
- * for is done.  event.c calls this, and so do those who wait for more than
- * events, by event_action ().
+ * Actions on a job's events: notify the plugins, and do what the state of the
+ * job demands.  event.c calls this; other files do by event_action (), when
+ * something else than an event lets a job go on.
  */
 #include "manager.h"
 

@@ -81,7 +81,7 @@ static int send_free (struct manager *jm, flux_jobid_t id, json_t *R)
                          "final", 1);
 }
 
-/* All of a job's resources go back at once, also between hello and ready. */
+/* Give back the job's resources as a whole, also between hello and ready. */
 int alloc_free (struct manager *jm, struct job *job)
 {
     if (!jm->alloc->greeted || !job->R)

@@ -7,8 +7,8 @@
  * while another one of the same job is being handled is queued and handled
  * right after it, so callbacks never see a job change under them.
  *
- * Commits: eventlog lines collect in a batch.  It is committed as soon as
- * the reactor gets to it and no earlier commit is under way, so a lone job
+ * Commits: eventlog lines collect in a batch.  The batch is committed as
+ * soon as the reactor runs and no earlier commit is under way, so a lone job
  * waits for nothing and a burst shares its commits.
  */
 #include "common/va.h"

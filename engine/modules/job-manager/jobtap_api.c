@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What plugins call: flux_jobtap_*(), declared in flux/jobtap.h.
+ * flux_jobtap_*(), the functions for plugins in flux/jobtap.h.
  */
 #include "common/va.h"
 #include "jobtap.h"

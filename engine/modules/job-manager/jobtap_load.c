@@ -200,7 +200,7 @@ static void forget_plugin (struct idmap *map, flux_plugin_t *p)
     free (jobs);
 }
 
-/* What the plugin left with jobs is destroyed while its code is there. */
+/* Destroy the plugin's aux items of jobs before its code is unloaded. */
 void jobtap_unload (struct jobtap *jt, size_t index)
 {
     flux_plugin_t *p = jt->plugins[index];

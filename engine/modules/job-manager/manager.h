@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The job manager's data and the calls between its parts.  One struct
- * manager exists per module instance; nothing is file-static.
+ * The job manager's data and the calls between its parts.  Each
+ * module instance has a struct manager; nothing is file-static.
  */
 #ifndef SOLO_JOB_MANAGER_H
 #define SOLO_JOB_MANAGER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What is said of a job to whom it may concern: exceptions, annotations.
+ * Exceptions and annotations of jobs, and the messages that announce them.
  */
 #include "manager.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Queues (RFC 33): one without name, or those in [queues].  A queue lets jobs
- * go to the scheduler (start), or not.  All take jobs.
+ * go to the scheduler (start), or not.  Stopped queues take jobs too.
  */
 #include "libutil/errno_safe.h"
 #include "queue.h"

@@ -321,7 +321,7 @@ static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
                   "housekeeping", "running");
 }
 
-/* What each job has allocated, as R: the resource module adds these up. */
+/* Answer with the R of each job; the resource module adds these up. */
 static void resource_status_cb (flux_t *h, flux_msg_handler_t *mh,
                                 const flux_msg_t *msg, void *arg)
 {

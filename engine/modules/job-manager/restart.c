@@ -31,7 +31,7 @@ static void forget (struct manager *jm, const char *key)
     flux_kvs_txn_destroy (txn);
 }
 
-/* What cannot be read is moved out of the way, not lost. */
+/* Move a job that cannot be read out of the way, rather than lose the job. */
 static void set_aside (struct manager *jm, const char *key, flux_jobid_t id)
 {
     flux_kvs_txn_t *txn = flux_kvs_txn_create ();

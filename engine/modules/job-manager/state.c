@@ -142,7 +142,7 @@ static int on_alloc (struct job *job, const struct event *e)
     return 0;
 }
 
-/* Nothing else of R can change.
+/* The expiration is the only part of R that can change.
  */
 static int on_resource_update (struct job *job, const struct event *e)
 {

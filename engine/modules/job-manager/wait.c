@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Those who wait: for a waitable job to end (job-manager.wait), for all jobs
+ * Requests that wait: for a waitable job to end (job-manager.wait), for all jobs
  * to end (drain), for no job to be running or about to (idle).
  */
 #include "libutil/errno_safe.h"

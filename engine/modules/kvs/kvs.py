@@ -446,8 +446,8 @@ class Kvs(BrokerModule):
 
     @served("kvs.namespace-move", guests=False)
     def move(self, msg: Any, namespace: str, key: str, **_: Any) -> None:
-        """Move the entries of the namespace to `key` of the primary one. They have all
-        earlier commits; later ones fail."""
+        """Move the entries of the namespace to `key` of the primary one. The move
+        includes all earlier commits; later commits fail."""
         ns = self.find_ns(namespace, msg)
         if namespace == PRIMARY:
             raise Failure(errno.ENOTSUP)

@@ -3,9 +3,9 @@
 resource.
 
 With the argument "statedir" R comes from the file R in the directory that the attribute
-of that name says, otherwise from the KVS. All of its nodes are there from the start.
-What happens to them is in resource.eventlog; the scheduler hears of it in answers to
-its resource.acquire request (RFC 28).
+of that name says, otherwise from the KVS. The nodes are online from the start.
+resource.eventlog records their changes; the scheduler gets these in answers to its
+resource.acquire request (RFC 28).
 """
 
 import errno

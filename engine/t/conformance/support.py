@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What the conformance tests share. They run in an instance of four nodes with
+"""Shared by the conformance tests, which run in an instance of four nodes with
 four cores each, node[0-3].
 """
 

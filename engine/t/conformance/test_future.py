@@ -60,7 +60,7 @@ class TestRPC(Case):
             self.handle.rpc("broker.ping", {}, flags=both).get()
 
     def test_matchtags(self):
-        """They come back: more requests than there could be at a time."""
+        """Tags come back: more requests than there could be at a time."""
         tags = set()
         for _ in range(300):
             rpc = self.handle.rpc("broker.ping", {})
@@ -117,7 +117,7 @@ class TestFuture(Case):
         self.assertTrue(future.is_ready())
 
     def test_exception_in_callback(self):
-        """It ends the reactor and comes out of it."""
+        """The exception ends the reactor and comes out of it."""
 
         def done(future):
             raise RuntimeError("oh dear")
@@ -160,7 +160,7 @@ class TestFuture(Case):
         self.assertIsNone(future.error_string())
 
     def test_fulfill_many(self):
-        """What comes before the reset waits."""
+        """Results before the reset wait."""
         future = self.extension()
         for number in range(5):
             future.fulfill(number)
@@ -214,8 +214,8 @@ class TestFuture(Case):
         )
 
     def test_init(self):
-        """It runs in a reactor of its own for get(), in the handle's for
-        then()."""
+        """The callback runs in a reactor of its own for get(), in the handle's
+        for then()."""
         contexts = []
 
         def init(future, topic, key=None):
@@ -290,7 +290,7 @@ class TestWaitAll(Case):
         self.assertEqual([child.get()["a"] for child in both.children], [1])
 
     def test_error(self):
-        """It is fulfilled when all are, whatever the result."""
+        """The future is fulfilled when all are, whatever the result."""
         both = WaitAllFuture()
         both.push(self.handle.rpc("nosuch.x"), "bad")
         both.push(self.ping(2), "good")

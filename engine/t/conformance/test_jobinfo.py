@@ -120,7 +120,7 @@ class TestNames(Case):
 class TestInfo(Case):
     @classmethod
     def setUpClass(cls):
-        """One job of each result, and one that waits."""
+        """A job of each result, and one that waits."""
         self = cls()
         Case.setUp(self)
         spec = self.jobspec("sh", "-c", "exit 0", num_nodes=2, num_tasks=2)
@@ -355,7 +355,7 @@ class TestInfo(Case):
         self.assertTrue(repr(text).startswith("PD:1 R:0 CD:"))
 
     def test_instance(self):
-        """What a job that is an instance says of itself."""
+        """The data that a job that is an instance has of itself."""
         uri = self.handle.attr_get("local-uri")
         info = InstanceInfo(uri)
         self.assertEqual(info.utilization, 0)

@@ -91,7 +91,7 @@ class TestPrograms(Case):
             plugin.validate(None)
 
     def test_frobnicator(self):
-        """It fills in what the instance's configuration has as default."""
+        """The frobnicator fills in the defaults of the configuration."""
         conf = self.handle.conf_get()
         policy = {"jobspec": {"defaults": {"system": {"duration": "1m"}}}}
         self.handle.rpc("config.load", dict(conf, policy=policy)).get()

@@ -98,7 +98,7 @@ class TestMessage(Case):
 
 class TestMessageWatcher(Case):
     def test_requests(self):
-        """Those that match are ours; the latest handler is asked first."""
+        """Matching requests are ours; the latest handler is asked first."""
         other = flux.Flux()
         other.service_register("t-msgw").get()
         seen = []

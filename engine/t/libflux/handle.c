@@ -84,7 +84,7 @@ static void verror (flux_t *h, const char *fmt, ...)
     va_end (ap);
 }
 
-/* What is logged comes back from the instance. */
+/* The instance gives log messages back. */
 static void assert_logged (flux_t *h, const char *text)
 {
     flux_future_t *f = flux_rpc_pack (h, "log.dmesg", FLUX_NODEID_ANY,
@@ -310,7 +310,7 @@ static void count_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
     flux_respond (h, msg, NULL);
 }
 
-/* Who may call changes with the mask; a stopped handler is not there. */
+/* The mask says which roles may call; a stopped handler is not there. */
 static void test_handler (void **state)
 {
     flux_t *server = flux_open (NULL, 0);

@@ -166,7 +166,7 @@ static void test_changes (void **state)
     flux_future_destroy (f);
 }
 
-/* What a key stands for can be given another name. */
+/* A second key can get the object of the first. */
 static void test_treeobj (void **state)
 {
     flux_t *h = *state;

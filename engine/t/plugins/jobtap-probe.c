@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * A jobtap plugin for tests.  It logs every callback about jobs to the file
+ * A jobtap plugin for tests, which logs every callback about jobs to the file
  * that its configuration names as "log", and does in a callback what the job
  * asks for by attributes.user.probe:
  *

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What tests of the engine need beyond an instance (t/python/instance_support).
+"""For tests of the engine, beyond an instance (t/python/instance_support).
 
-What these tests ask for holds for flux-core too: they run on whatever `flux`
+The assertions of these tests hold for flux-core too: the tests run on whatever `flux`
 is on PATH, but for those that say otherwise.
 """
 

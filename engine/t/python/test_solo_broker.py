@@ -210,7 +210,7 @@ def test_python_module_killed(handle, tmp_path):
 
 
 def test_instance_ends_with_its_kvs():
-    """Whoever waits for something is told."""
+    """Requests that wait are answered."""
     with Instance() as instance:
         handle = instance.open()
         watch = handle.rpc(

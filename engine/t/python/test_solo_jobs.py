@@ -66,7 +66,7 @@ def test_malformed_submissions_are_refused(handle, change):
     "text", ("NaN", "1e999", '"\\ud800"', f"1{200 * '0'}", f"{3000 * '['}{3000 * ']'}")
 )
 def test_a_jobspec_that_no_c_program_reads_fails_alone(handle, text):
-    """Those that are submitted at the same time are jobs."""
+    """Jobspecs submitted at the same time become jobs."""
     spec = JobspecV1.from_command(["true"])
     spec.setattr("user.faulty", "HERE")
     specs = [spec.dumps().replace('"HERE"', value) for value in ("1", text, "2")]
@@ -78,7 +78,7 @@ def test_a_jobspec_that_no_c_program_reads_fails_alone(handle, text):
 
 
 def test_nothing_is_promised_without_the_kvs():
-    """Whoever waits for a commit hears that it failed."""
+    """Requests that wait for a commit fail when the commit does."""
     with Instance() as instance:
         h = instance.open()
         held = submit(h, urgency=0)

@@ -415,7 +415,7 @@ def random_ops(rng, n):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_instance_restarts(tmp_path, seed):
-    """What was answered is there; a commit is there as a whole or not."""
+    """Answered commits are there; a commit is there as a whole or not."""
     rng = random.Random(seed)
     state = f"--statedir={tmp_path / 'state'}"
     model = {}

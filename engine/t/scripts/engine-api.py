@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What programs expect of an engine at the level of messages, through
-flux-python: attributes, RPC, services, events, roles, log.
+"""The interface of an engine at the level of messages, through flux-python:
+attributes, RPC, services, events, roles, log.
 
 usage: flux python engine-api.py [TEST...]  (unittest)
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What a guest may do with the KVS: ``guest-kvs.py OWN OTHER`` are two jobs that
+"""The rights of a guest in the KVS: ``guest-kvs.py OWN OTHER`` are two jobs that
 run, the first of them this guest's. A line for each request: what, and the answer.
 """
 
