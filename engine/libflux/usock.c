@@ -11,15 +11,16 @@
 #include "errprintf.h"
 #include "usock.h"
 
-#define READ_CHUNK 65536
-#define MAX_MESSAGE (1u << 30)
+#define CHUNK 65536
+#define PREFIX sizeof (uint32_t)    // the length before each message
+#define LONGEST (1u << 30)
 
-/* Bytes [head, tail) are in use. */
+/* A message may begin anywhere: bytes from 'start' to 'end' are unused yet. */
 struct buffer {
-    uint8_t *data;
+    char *bytes;
     size_t size;
-    size_t head;
-    size_t tail;
+    size_t start;
+    size_t end;
 };
 
 struct usock {
@@ -28,58 +29,53 @@ struct usock {
     struct buffer out;
 };
 
-/* Make room for n more bytes after the tail. */
-static int buffer_reserve (struct buffer *b, size_t n)
+/* Returns the place for n more bytes, or NULL. */
+static char *room (struct buffer *b, size_t n)
 {
-    size_t used = b->tail - b->head;
-    size_t size = b->size ? b->size : READ_CHUNK;
-    uint8_t *data;
+    size_t used = b->end - b->start;
 
-    if (b->size - b->tail >= n)
-        return 0;
-    if (b->head > 0) {
-        memmove (b->data, b->data + b->head, used);
-        b->head = 0;
-        b->tail = used;
-        if (b->size - b->tail >= n)
-            return 0;
+    if (b->end + n > b->size && b->start > 0) {
+        memmove (b->bytes, b->bytes + b->start, used);
+        b->start = 0;
+        b->end = used;
     }
-    while (size - used < n)
-        size *= 2;
-    if (!(data = realloc (b->data, size)))
-        return -1;
-    b->data = data;
-    b->size = size;
-    return 0;
+    if (b->end + n > b->size) {
+        size_t size = 2 * b->size > used + n ? 2 * b->size : used + n;
+        char *bytes = realloc (b->bytes, size);
+        if (!bytes)
+            return NULL;
+        b->bytes = bytes;
+        b->size = size;
+    }
+    return b->bytes + b->end;
 }
 
-static void buffer_consume (struct buffer *b, size_t n)
+static void consume (struct buffer *b, size_t n)
 {
-    b->head += n;
-    if (b->head == b->tail)
-        b->head = b->tail = 0;
+    b->start += n;
+    if (b->start == b->end)
+        b->start = b->end = 0;
 }
 
 struct usock *usock_create (int fd)
 {
-    struct usock *us;
     int flags = fcntl (fd, F_GETFL);
+    struct usock *us = NULL;
 
-    if (flags < 0 || fcntl (fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return NULL;
-    if (!(us = calloc (1, sizeof (*us))))
-        return NULL;
-    us->fd = fd;
+    if (flags >= 0 && fcntl (fd, F_SETFL, flags | O_NONBLOCK) == 0
+        && (us = calloc (1, sizeof (*us))))
+        us->fd = fd;
     return us;
 }
 
 void usock_destroy (struct usock *us)
 {
+    ERRNO_SAFE_BLOCK;
+
     if (us) {
-        ERRNO_SAFE_BLOCK;
         close (us->fd);
-        free (us->in.data);
-        free (us->out.data);
+        free (us->in.bytes);
+        free (us->out.bytes);
         free (us);
     }
 }
@@ -89,198 +85,189 @@ int usock_fd (struct usock *us)
     return us->fd;
 }
 
+/* Input */
+
 int usock_read (struct usock *us)
 {
-    struct buffer *b = &us->in;
+    size_t space;
     ssize_t n;
 
     do {
-        if (buffer_reserve (b, READ_CHUNK) < 0)
+        char *p = room (&us->in, CHUNK);
+        if (!p)
             return -1;
-        n = read (us->fd, b->data + b->tail, b->size - b->tail);
-        if (n > 0)
-            b->tail += n;
-    } while ((n < 0 && errno == EINTR) || (n > 0 && b->tail == b->size));
-    if (n == 0) {
-        errno = ECONNRESET;
-        return -1;
-    }
-    return n > 0 || errno == EAGAIN ? 0 : -1;
+        space = us->in.size - us->in.end;
+        if ((n = read (us->fd, p, space)) > 0)
+            us->in.end += n;
+        if (n == 0)
+            errno = ECONNRESET;
+    } while ((n < 0 && errno == EINTR) || (n > 0 && (size_t)n == space));
+    return n > 0 || (n < 0 && errno == EAGAIN) ? 0 : -1;
 }
 
-/* Length of the complete message at the head; 0: incomplete, -1: garbage. */
-static ssize_t next_length (struct usock *us)
+/* The length of the first message if all of it is there, or 0; -1 if that is
+ * no message.
+ */
+static ssize_t first_length (const struct buffer *b)
 {
-    size_t used = us->in.tail - us->in.head;
     uint32_t n;
 
-    if (used < 4)
+    if (b->end - b->start < PREFIX)
         return 0;
-    memcpy (&n, us->in.data + us->in.head, 4);
+    memcpy (&n, b->bytes + b->start, PREFIX);
     n = ntohl (n);
-    if (n == 0 || n > MAX_MESSAGE)
+    if (n < 1 || n > LONGEST)
         return -1;
-    return used - 4 < n ? 0 : n;
+    return b->end - b->start >= PREFIX + n ? n : 0;
 }
 
 bool usock_has_message (struct usock *us)
 {
-    return next_length (us) != 0;
+    return first_length (&us->in) != 0;
 }
 
 flux_msg_t *usock_recv (struct usock *us)
 {
-    ssize_t n = next_length (us);
-    flux_msg_t *msg;
+    ssize_t n = first_length (&us->in);
+    flux_msg_t *msg = NULL;
 
-    if (n <= 0) {
+    if (n <= 0)
         errno = n < 0 ? EPROTO : EAGAIN;
-        return NULL;
-    }
-    if ((msg = flux_msg_decode (us->in.data + us->in.head + 4, n)))
-        buffer_consume (&us->in, 4 + n);
+    else if ((msg = flux_msg_decode (us->in.bytes + us->in.start + PREFIX, n)))
+        consume (&us->in, PREFIX + n);
     return msg;
 }
 
+/* Output */
+
 int usock_send (struct usock *us, const flux_msg_t *msg)
 {
-    struct buffer *b = &us->out;
     ssize_t size = flux_msg_encode_size (msg);
     uint32_t n = htonl (size);
+    char *p;
 
-    if (size < 0 || size > MAX_MESSAGE) {
+    if (size < 0 || size > LONGEST) {
         errno = EINVAL;
         return -1;
     }
-    if (buffer_reserve (b, 4 + size) < 0
-        || flux_msg_encode (msg, b->data + b->tail + 4, size) < 0)
+    if (!(p = room (&us->out, PREFIX + size))
+        || flux_msg_encode (msg, p + PREFIX, size) < 0)
         return -1;
-    memcpy (b->data + b->tail, &n, 4);
-    b->tail += 4 + size;
+    memcpy (p, &n, PREFIX);
+    us->out.end += PREFIX + size;
     return usock_flush (us);
 }
 
 int usock_flush (struct usock *us)
 {
     struct buffer *b = &us->out;
-    ssize_t n;
 
-    while (b->head < b->tail) {
-        n = send (us->fd, b->data + b->head, b->tail - b->head, MSG_NOSIGNAL);
-        if (n < 0) {
-            if (errno == EINTR)
-                continue;
+    while (usock_want_write (us)) {
+        ssize_t n = send (us->fd, b->bytes + b->start, b->end - b->start,
+                          MSG_NOSIGNAL);
+        if (n > 0)
+            consume (b, n);
+        else if (errno != EINTR)
             return errno == EAGAIN ? 0 : -1;
-        }
-        buffer_consume (b, n);
     }
     return 0;
 }
 
 bool usock_want_write (struct usock *us)
 {
-    return us->out.head < us->out.tail;
+    return us->out.end > us->out.start;
 }
 
-static int set_address (struct sockaddr_un *addr, const char *path,
-                        flux_error_t *errp)
+/* Connections */
+
+/* A new socket, and the address of a path; -1 if that is too long. */
+static int open_socket (const char *path, struct sockaddr_un *addr)
 {
-    *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    *addr = (struct sockaddr_un) { .sun_family = AF_UNIX };
     if (strlen (path) >= sizeof (addr->sun_path)) {
-        errprintf (errp, "socket path is too long: %s", path);
         errno = ENAMETOOLONG;
         return -1;
     }
     strcpy (addr->sun_path, path);
-    return 0;
+    return socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+static void fail_with (int fd, const char *path, flux_error_t *errp)
+{
+    ERRNO_SAFE_BLOCK;
+
+    errprintf (errp, "%s: %s", path,
+               errno == ENAMETOOLONG ? "socket path is too long"
+               : errno == ENOENT ? "no instance listens there"
+               : strerror (errno));
+    if (fd >= 0)
+        close (fd);
 }
 
 int usock_listen (const char *path, flux_error_t *errp)
 {
     struct sockaddr_un addr;
-    int fd;
+    int fd = open_socket (path, &addr);
 
-    if (set_address (&addr, path, errp) < 0)
-        return -1;
-    if ((fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0)
-        goto error;
-    (void)unlink (path);
-    if (bind (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0
-        || chmod (path, 0777) < 0
-        || listen (fd, SOMAXCONN) < 0)
-        goto error;
-    return fd;
-error:
-    errprintf (errp, "%s: %s", path, strerror (errno));
-    if (fd >= 0)
-        close (fd);
+    if (fd >= 0 && (unlink (path) == 0 || errno == ENOENT)
+        && bind (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0
+        && chmod (path, 0777) == 0
+        && listen (fd, SOMAXCONN) == 0)
+        return fd;
+    fail_with (fd, path, errp);
     return -1;
 }
 
 struct usock *usock_accept (int listen_fd, uid_t owner,
                             struct flux_msg_cred *cred)
 {
-    struct ucred peer;
-    socklen_t len = sizeof (peer);
-    struct usock *us;
-    int fd;
+    int fd = accept4 (listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    struct usock *us = NULL;
+    struct ucred client;
+    socklen_t len = sizeof (client);
 
-    if ((fd = accept4 (listen_fd, NULL, NULL, SOCK_CLOEXEC)) < 0)
-        return NULL;
-    if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0
-        || !(us = usock_create (fd))) {
+    if (fd >= 0
+        && (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &client, &len) < 0
+            || !(us = usock_create (fd))))
         ERRNO_SAFE (close (fd));
-        return NULL;
+    if (us) {
+        bool is_owner = client.uid == owner;
+        cred->userid = client.uid;
+        cred->rolemask = is_owner ? FLUX_ROLE_OWNER : FLUX_ROLE_USER;
+        cred->rolemask |= FLUX_ROLE_LOCAL;
     }
-    cred->userid = peer.uid;
-    cred->rolemask = FLUX_ROLE_LOCAL
-                     | (peer.uid == owner ? FLUX_ROLE_OWNER : FLUX_ROLE_USER);
     return us;
 }
 
 int usock_greet (struct usock *us, int errnum)
 {
-    unsigned char greeting = errnum;
+    unsigned char byte = errnum;
 
-    return send (us->fd, &greeting, 1, MSG_NOSIGNAL) == 1 ? 0 : -1;
+    return send (us->fd, &byte, 1, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
-static int read_greeting (int fd)
+static bool is_welcome (int fd)
 {
-    unsigned char greeting;
+    unsigned char byte;
     ssize_t n;
 
-    while ((n = read (fd, &greeting, 1)) < 0 && errno == EINTR)
+    while ((n = read (fd, &byte, 1)) < 0 && errno == EINTR)
         ;
-    if (n < 0)
-        return -1;
-    if (n == 0 || greeting != 0) {
-        errno = n == 0 ? ECONNRESET : greeting;
-        return -1;
-    }
-    return 0;
+    if (n == 0 || (n == 1 && byte != 0))
+        errno = n == 0 ? ECONNRESET : byte;
+    return n == 1 && byte == 0;
 }
 
 struct usock *usock_connect (const char *path, flux_error_t *errp)
 {
     struct sockaddr_un addr;
-    struct usock *us;
-    int fd;
+    int fd = open_socket (path, &addr);
+    struct usock *us = NULL;
 
-    if (set_address (&addr, path, errp) < 0)
-        return NULL;
-    if ((fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0
+    if (fd < 0
         || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0
-        || read_greeting (fd) < 0
-        || !(us = usock_create (fd))) {
-        ERRNO_SAFE_BLOCK;
-        if (errno == ENOENT)
-            errprintf (errp, "%s: no instance listens there", path);
-        else
-            errprintf (errp, "%s: %s", path, strerror (errno));
-        if (fd >= 0)
-            close (fd);
-        return NULL;
-    }
+        || !is_welcome (fd)
+        || !(us = usock_create (fd)))
+        fail_with (fd, path, errp);
     return us;
 }
