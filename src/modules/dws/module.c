@@ -63,7 +63,6 @@
 #include "sched/scheduler.h"
 #include "service.h"
 #include "tell/annotate.h"
-#include "tell/explain.h"
 #include "tell/losses.h"
 #include "tell/notices.h"
 #include "tell/profiles.h"
@@ -77,6 +76,8 @@ static void on_job_changed (struct job *job)
 {
     struct dws_ctx *ctx = job->ctx;
 
+    if (ctx->ending)
+        return;
     annotate_see_job (ctx->annotate, job);
     queued_see_job (ctx->queued, job);
     waitlist_see_job (ctx->waitlist, job);
@@ -93,6 +94,7 @@ static void on_workflow_gone (struct job *job)
     health_see_job (job->ctx->health, job);
     losses_vanished (job);
     withheld_end (job);
+    actions_workflow_gone (job);
 }
 
 /* ctx_destroy() has destroyed all parts below 'jobs' when jobs_destroy() forgets the
@@ -104,14 +106,8 @@ static void on_job_forgotten (struct job *job)
 
     if (!ctx->ending) {
         aborts_forget_job (ctx->aborts, job);
-        waitlist_leave (ctx->waitlist, job);
-        totals_forget_job (ctx->totals, job);
         expire_look (ctx->expire);
     }
-    draft_send (job);
-    late_forget (job);
-    annotate_leave (job);
-    explain_forget (job);
 }
 
 static void on_jobs_listed (struct dws_ctx *ctx)
@@ -135,8 +131,6 @@ static void on_agent_lost (struct dws_ctx *ctx)
 {
     pace_reset (ctx->touches);
     aborts_agent_lost (ctx->aborts);
-    stamps_agent_lost (ctx->stamps);
-    explain_agent_lost (ctx);
     annotate_agent_lost (ctx->annotate);
     tokens_agent_lost (ctx->tokens);
     profiles_agent_lost (ctx->profiles);

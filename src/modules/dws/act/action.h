@@ -61,6 +61,25 @@ struct action {
     bool (*done)(struct job *job);
 };
 
+/* What the actions of a job keep. Made before the first action runs, so that actions
+ * and their callbacks always find it (act_own()).
+ */
+struct act_job {
+    json_t *breakdowns;         // those read so far
+    json_t *servers;            // of the storage that the job uses, or its own if it
+                                //  is data first
+    json_t *sent;               // its own, while they are being written
+    enum dws_first offering;    // of the resource-update under way
+    double t_down;              // since when the job waits for a rabbit that is down
+                                //  or a file system in use (s), 0: it does not wait
+    int missing;                // consecutive writes of Servers or Computes answered
+                                //  404
+    bool losing;                // the loss being reported is for good
+    bool daemons_saved;         // the record of daemons is written
+};
+
+struct act_job *act_own (const struct job *job);
+
 /* Each struct is defined next to its functions.
  */
 #define ACTION_DECLARE(KIND, ident, name, by) \

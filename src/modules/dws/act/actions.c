@@ -4,8 +4,10 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/actions.h"
 #include "act/trouble.h"
@@ -30,8 +32,41 @@ static int run_action (struct job *job, const struct action *action,
     return action->run (job, wanted);
 }
 
+static void drop_objects (struct act_job *own)
+{
+    json_decref (own->breakdowns);
+    json_decref (own->servers);
+    json_decref (own->sent);
+    own->breakdowns = own->servers = own->sent = NULL;
+}
+
+void actions_workflow_gone (struct job *job)
+{
+    if (act_own (job))
+        drop_objects (act_own (job));
+}
+
+static void own_destroy (struct job *job, void *data)
+{
+    drop_objects (data);
+    free (data);
+}
+
+/* Retry later without memory.
+ */
+static bool has_own (struct job *job)
+{
+    if (job_slot_make (job, SLOT_ACTIONS, sizeof (struct act_job), own_destroy))
+        return true;
+    safe_log_error (job->ctx->h, "actions");
+    jobs_wake (job, 1.);
+    return false;
+}
+
 void actions_run (struct job *job, const struct dws_actions *actions)
 {
+    if (actions->count == 0 || !has_own (job))
+        return;
     for (size_t i = 0; i < actions->count; i++) {
         const struct dws_action *wanted = &actions->list[i];
         const struct action *action = table[wanted->kind];

@@ -13,4 +13,8 @@
 
 void actions_run (struct job *job, const struct dws_actions *actions);
 
+/* Drop what was read for the job's workflow, which is gone.
+ */
+void actions_workflow_gone (struct job *job);
+
 #endif /* !DWS_ACTIONS_H */

@@ -51,7 +51,8 @@ static int read_object (struct job *job, size_t index, const char *kind,
 static int read_servers (struct job *job,
                          const struct dws_breakdowns *breakdowns)
 {
-    size_t count = json_array_size (job->breakdowns);
+    struct act_job *own = act_own (job);
+    size_t count = json_array_size (own->breakdowns);
     json_t *refs;
     json_t *ref;
     size_t index;
@@ -63,10 +64,10 @@ static int read_servers (struct job *job,
         refs = dws_location_own (breakdowns);
     else
         refs = dws_location_servers (breakdowns);
-    if (!refs || !(job->servers = json_array ()))
+    if (!refs || !(own->servers = json_array ()))
         goto done;
     json_array_foreach (refs, index, ref) {
-        if (json_array_append_new (job->servers, json_null ()) < 0
+        if (json_array_append_new (own->servers, json_null ()) < 0
             || read_object (job, count + index, "servers", ref) < 0)
             goto done;
     }
@@ -78,20 +79,21 @@ done:
 
 static int run_breakdowns (struct job *job, const struct dws_action *wanted)
 {
+    struct act_job *own = act_own (job);
     json_t *refs;
     json_t *ref;
     size_t index;
     int rc = -1;
 
-    json_decref (job->servers);
-    job->servers = NULL;
-    json_decref (job->breakdowns);
-    job->breakdowns = NULL;
+    json_decref (own->servers);
+    own->servers = NULL;
+    json_decref (own->breakdowns);
+    own->breakdowns = NULL;
     if (!(refs = dws_jsontext_get (job->wf->breakdown_refs))
-        || !(job->breakdowns = json_array ()))
+        || !(own->breakdowns = json_array ()))
         goto done;
     json_array_foreach (refs, index, ref) {
-        if (json_array_append_new (job->breakdowns, json_null ()) < 0
+        if (json_array_append_new (own->breakdowns, json_null ()) < 0
             || read_object (job, index, "directivebreakdowns", ref) < 0)
             goto done;
     }
@@ -106,11 +108,12 @@ done:
  */
 static void note_read (struct job *job, size_t index, json_t *object)
 {
-    size_t count = json_array_size (job->breakdowns);
-    json_t *list = job->breakdowns;
+    struct act_job *own = act_own (job);
+    size_t count = json_array_size (own->breakdowns);
+    json_t *list = own->breakdowns;
 
     if (index >= count) {
-        list = job->servers;
+        list = own->servers;
         index -= count;
     }
     if (list && json_array_set (list, index, object) < 0)
@@ -122,9 +125,10 @@ static void note_read (struct job *job, size_t index, json_t *object)
  */
 static bool note_missing (struct job *job, size_t index, int status)
 {
+    const struct act_job *own = act_own (job);
     json_t *nothing;
 
-    if (status != 404 || index < json_array_size (job->breakdowns)
+    if (status != 404 || index < json_array_size (own->breakdowns)
         || !(nothing = json_object ()))
         return false;
     note_read (job, index, nothing);
@@ -158,24 +162,25 @@ static bool all_read (json_t *objects)
  */
 static int take_breakdowns (struct job *job)
 {
+    struct act_job *own = act_own (job);
     struct dws_breakdowns *breakdowns;
     dws_error_t error;
     int rc;
 
-    if (!(breakdowns = dws_breakdowns_create (job->breakdowns, &error))) {
+    if (!(breakdowns = dws_breakdowns_create (own->breakdowns, &error))) {
         if (errno == EINVAL)
             act_refuse (job, error.text);
         return -1;
     }
-    if (!job->servers) {
+    if (!own->servers) {
         if ((rc = read_servers (job, breakdowns)) < 0
-            || json_array_size (job->servers) > 0)
+            || json_array_size (own->servers) > 0)
             goto done;
     }
     dws_breakdowns_destroy (job->wf->breakdowns);
     job->wf->breakdowns = breakdowns;
-    json_decref (job->breakdowns);
-    job->breakdowns = NULL;
+    json_decref (own->breakdowns);
+    own->breakdowns = NULL;
     return 0;
 done:
     dws_breakdowns_destroy (breakdowns);
@@ -186,8 +191,10 @@ done:
  */
 static bool breakdowns_done (struct job *job)
 {
-    if (!all_read (job->breakdowns) || !all_read (job->servers)
-        || json_array_size (job->breakdowns) == 0)
+    const struct act_job *own = act_own (job);
+
+    if (!all_read (own->breakdowns) || !all_read (own->servers)
+        || json_array_size (own->breakdowns) == 0)
         return true;
     if (take_breakdowns (job) < 0) {
         if (errno != EAGAIN && !job->facts->refusal)
@@ -209,12 +216,13 @@ const struct action action_breakdowns = {
 
 static int send_resources (struct job *job, const struct demand *demand)
 {
+    struct act_job *own = act_own (job);
     flux_future_t *f;
     json_t *first = NULL;
 
     draft_tell (job);
-    if (job->offering != DWS_FIRST_UNSAID)
-        first = json_boolean (job->offering == DWS_FIRST_YES);
+    if (own->offering != DWS_FIRST_UNSAID)
+        first = json_boolean (own->offering == DWS_FIRST_YES);
     f = calls_rpc (job->ctx->h, "job-manager.dws.resource-update",
                    "{s:I s:O s:O s:o*}",
                    "id", (json_int_t)job->facts->id,
@@ -230,21 +238,24 @@ static int send_resources (struct job *job, const struct demand *demand)
 static void daemons_saved_cb (const struct call *call, flux_future_t *f)
 {
     struct job *job = act_job (call);
+    bool saved;
 
     if (!job)
         return;
-    job->daemons_saved = flux_future_get (f, NULL) == 0;
-    act_end (job, call, f, "daemons", job->daemons_saved);
+    saved = flux_future_get (f, NULL) == 0;
+    act_own (job)->daemons_saved = saved;
+    act_end (job, call, f, "daemons", saved);
 }
 
 static int run_resource_update (struct job *job,
                                 const struct dws_action *wanted)
 {
+    struct act_job *own = act_own (job);
     struct demand demand;
     dws_error_t error;
     int rc;
 
-    job->offering = wanted->first;
+    own->offering = wanted->first;
     if (limits_check (job, &error) < 0) {
         act_refuse (job, error.text);
         return 0;
@@ -262,7 +273,7 @@ static int run_resource_update (struct job *job,
         act_refuse (job, "Fluxion has no rabbits in its resource graph");
         rc = 0;
     }
-    else if (json_array_size (demand.units) > 0 && !job->daemons_saved)
+    else if (json_array_size (demand.units) > 0 && !own->daemons_saved)
         rc = act_call (job, &action_resource_update,
                        kvs_save_daemons (job, demand.units),
                        daemons_saved_cb);
@@ -274,12 +285,14 @@ static int run_resource_update (struct job *job,
 
 static bool resource_update_done (struct job *job)
 {
-    if (job->offering != DWS_FIRST_UNSAID
+    struct act_job *own = act_own (job);
+
+    if (own->offering != DWS_FIRST_UNSAID
         && job->facts->first != DWS_FIRST_NO)
-        job->facts->first = job->offering;
+        job->facts->first = own->offering;
     dws_job_advance (job->facts, DWS_PHASE_PENDING);
-    json_decref (job->servers);
-    job->servers = NULL;
+    json_decref (own->servers);
+    own->servers = NULL;
     return true;
 }
 

@@ -14,6 +14,7 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
+#include "act/action.h"
 #include "act/contention.h"
 #include "base/timer.h"
 #include "facts/config.h"
@@ -32,6 +33,13 @@ struct contention {
     flux_watcher_t *timer;
 };
 
+/* What is known of a job from earlier checks.
+ */
+struct looked {
+    bool in_the_way;            // of others, at the last check
+    int64_t nodes;              // that the job requests; 0: unknown
+};
+
 struct look {
     struct dws_topology *topo;
     int64_t *idle;              // nodes of each rabbit
@@ -48,17 +56,26 @@ static bool has_data (const struct job *job)
         && job->wf->desired == DWS_STATE_DATAIN && job->wf->ready;
 }
 
+static struct looked *looked_of (struct job *job)
+{
+    return job_slot_make (job, SLOT_CONTENTION, sizeof (struct looked),
+                          slot_free);
+}
+
 static int64_t nodes_of (struct job *job, struct look *look)
 {
+    struct looked *looked = looked_of (job);
     json_t *resources;
 
-    if (job->nodes == 0 && look->parsed < PARSED_MAX) {
+    if (!looked)
+        return INT64_MAX;
+    if (looked->nodes == 0 && look->parsed < PARSED_MAX) {
         look->parsed++;
         resources = dws_jsontext_get (job->facts->resources);
-        job->nodes = dws_resources_nodes (resources);
+        looked->nodes = dws_resources_nodes (resources);
         json_decref (resources);
     }
-    return job->nodes > 0 ? job->nodes : INT64_MAX;
+    return looked->nodes > 0 ? looked->nodes : INT64_MAX;
 }
 
 static void find_rival (struct job *job, void *arg)
@@ -91,11 +108,12 @@ static void find_wanted (struct job *job, void *arg)
 {
     struct look *look = arg;
     bool awaits = job->facts->awaits != NULL;
+    const struct act_job *own = job_slot (job, SLOT_ACTIONS);
     const char *rabbit;
     json_t *bytes;
 
     if (job->facts->phase != DWS_PHASE_PROLOG
-        || (!awaits && job->t_down == 0.)
+        || (!awaits && (!own || own->t_down == 0.))
         || json_object_size (job->claim.bytes) > 0)
         return;
     json_object_foreach (job->reserved, rabbit, bytes) {
@@ -124,17 +142,21 @@ static bool could_start (struct job *job, struct look *look)
 static void judge (struct job *job, void *arg)
 {
     struct look *look = arg;
-    bool before = job->in_the_way;
+    struct looked *looked = job_slot (job, SLOT_CONTENTION);
+    bool before = looked && looked->in_the_way;
+    bool now;
     char label[JOB_LABEL_SIZE];
 
     /* A job in its prolog that wants the same rabbits holds nodes, so it goes
      * first. */
-    job->in_the_way = has_data (job)
-                    && (dws_bytes_meet (job->claim.bytes, look->wanted)
-                        || (look->rival && could_start (job, look)));
-    if (job->facts->contended == (before && job->in_the_way))
+    now = has_data (job)
+        && (dws_bytes_meet (job->claim.bytes, look->wanted)
+            || (look->rival && could_start (job, look)));
+    if (now != before && (looked = looked_of (job)))
+        looked->in_the_way = now;
+    if (job->facts->contended == (before && now))
         return;
-    job->facts->contended = before && job->in_the_way;
+    job->facts->contended = before && now;
     if (job->facts->contended)
         safe_log (job->ctx->h, LOG_INFO, "%s: waits for nodes, and others for its"
                   " storage", job_label (job, label));

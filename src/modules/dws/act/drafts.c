@@ -35,8 +35,6 @@
 
 #define STATES (DWS_STATE_TEARDOWN + 1)
 
-/* Part of a job's record while the job has a draft.
- */
 struct draft {
     struct job *job;
     double t;                           // of its begin, or of the last timer run
@@ -72,10 +70,12 @@ static void leave_list (struct drafts *drafts, struct draft *draft)
         drafts->tail = draft->at;
 }
 
+static void send_draft (struct job *job, void *data);
+
 static struct draft *draft_get (struct job *job)
 {
     struct drafts *drafts = job->ctx->drafts;
-    struct draft *draft = job->draft;
+    struct draft *draft = job_slot (job, SLOT_DRAFTS);
 
     if (draft)
         return draft;
@@ -85,7 +85,7 @@ static struct draft *draft_get (struct job *job)
     if (!drafts->head)
         timer_start (drafts->timer, HALF_TIME);
     enter_list (drafts, draft);
-    job->draft = draft;
+    job_slot_put (job, SLOT_DRAFTS, draft, send_draft);
     return draft;
 }
 
@@ -94,7 +94,6 @@ static void draft_destroy (struct draft *draft)
     ERRNO_SAFE_BLOCK;
 
     leave_list (draft->job->ctx->drafts, draft);
-    draft->job->draft = NULL;
     for (int state = 0; state < STATES; state++)
         free (draft->timing[state]);
     free (draft->workflow);
@@ -139,12 +138,20 @@ void draft_memo (struct job *job, const char *key, const char *value)
 
 /* The job manager rejects memos of inactive jobs.
  */
+static void tell_memos (struct draft *draft)
+{
+    if (draft->memos && !late_is (draft->job)) {
+        annotate_memos (draft->job, draft->memos, false);
+        draft->memos = NULL;
+    }
+}
+
 void draft_tell (struct job *job)
 {
-    if (job->draft && job->draft->memos && !late_is (job)) {
-        annotate_memos (job, job->draft->memos, false);
-        job->draft->memos = NULL;
-    }
+    struct draft *draft = job_slot (job, SLOT_DRAFTS);
+
+    if (draft)
+        tell_memos (draft);
 }
 
 static int put_records (const struct draft *draft)
@@ -166,25 +173,27 @@ static int put_records (const struct draft *draft)
     return count;
 }
 
-/* Write the draft. Returns the number of records, or -1.
+/* Write and destroy the draft. Returns the number of records, or -1.
  */
-static int empty (struct job *job)
+static int empty (struct draft *draft)
 {
     int count;
 
-    draft_tell (job);
-    count = put_records (job->draft);
-    draft_destroy (job->draft);
+    tell_memos (draft);
+    count = put_records (draft);
+    draft_destroy (draft);
     return count;
 }
 
 flux_future_t *draft_write (struct job *job)
 {
-    if (!job->draft) {
+    struct draft *draft = job_slot_take (job, SLOT_DRAFTS);
+
+    if (!draft) {
         errno = EINVAL;
         return NULL;
     }
-    return empty (job) < 0 ? NULL : kvs_wait (job);
+    return empty (draft) < 0 ? NULL : kvs_wait (job);
 }
 
 static void sent_cb (const struct call *call, flux_future_t *f)
@@ -194,16 +203,21 @@ static void sent_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-void draft_send (struct job *job)
+static void send_draft (struct job *job, void *data)
 {
     struct dws_ctx *ctx = job->ctx;
-    int count = job->draft ? empty (job) : 0;
+    int count = empty (data);
 
     if (count < 0
         || (count > 0
             && calls_add (ctx, kvs_wait (job), job->facts->id, 0,
                           sent_cb) < 0))
         safe_log_error (ctx->h, "records of a workflow");
+}
+
+void draft_send (struct job *job)
+{
+    job_slot_clear (job, SLOT_DRAFTS);
 }
 
 /* Put the draft off, but not its memos, which users of queued jobs want to see.
@@ -213,7 +227,7 @@ static bool put_off (struct drafts *drafts, struct draft *draft)
     if (draft->job->facts->phase != DWS_PHASE_PENDING
         || ++draft->looks >= LOOKS_QUEUED)
         return false;
-    draft_tell (draft->job);
+    tell_memos (draft);
     leave_list (drafts, draft);
     enter_list (drafts, draft);
     return true;

@@ -36,8 +36,8 @@ void draft_memo (struct job *job, const char *key, const char *value);
 void draft_tell (struct job *job);
 
 /* Write the draft now, so that the records are in the KVS before the job's eventlog has
- * the event of the next request to the job manager. Call this also before the job's
- * record is destroyed.
+ * the event of the next request to the job manager. A draft is also written when the
+ * job's record is destroyed.
  */
 void draft_send (struct job *job);
 

@@ -117,7 +117,7 @@ static flux_kvs_txn_t *job_txn (struct job *job)
 
 flux_future_t *kvs_wait (struct job *job)
 {
-    return job->late ? late_commit (job) : commits_wait (job->ctx->commits);
+    return late_pending (job) ? late_commit (job) : commits_wait (job->ctx->commits);
 }
 
 int kvs_put_timing (struct job *job, enum dws_state state, const char *elapsed)

@@ -30,6 +30,11 @@ static void late_destroy (struct late *late)
     }
 }
 
+static void late_drop (struct job *job, void *data)
+{
+    late_destroy (data);
+}
+
 bool late_is (const struct job *job)
 {
     return job->facts->phase == DWS_PHASE_GONE || job->facts->abandoned;
@@ -37,7 +42,7 @@ bool late_is (const struct job *job)
 
 flux_kvs_txn_t *late_txn (struct job *job)
 {
-    struct late *late = job->late;
+    struct late *late = job_slot (job, SLOT_LATE);
 
     if (late)
         return late->txn;
@@ -50,20 +55,21 @@ flux_kvs_txn_t *late_txn (struct job *job)
         late_destroy (late);
         return NULL;
     }
-    job->late = late;
+    job_slot_put (job, SLOT_LATE, late, late_drop);
     return late->txn;
 }
 
 void late_moved (struct job *job)
 {
-    if (job->late)
-        job->late->moved = true;
+    struct late *late = job_slot (job, SLOT_LATE);
+
+    if (late)
+        late->moved = true;
 }
 
-void late_forget (struct job *job)
+bool late_pending (const struct job *job)
 {
-    late_destroy (job->late);
-    job->late = NULL;
+    return job_slot (job, SLOT_LATE) != NULL;
 }
 
 static void release_done (void *arg)
@@ -175,7 +181,7 @@ static void found_cb (const struct call *call, flux_future_t *f)
 
 flux_future_t *late_commit (struct job *job)
 {
-    struct late *late = job->late;
+    struct late *late = job_slot (job, SLOT_LATE);
     flux_future_t *done;
 
     if (!late) {
@@ -190,7 +196,7 @@ flux_future_t *late_commit (struct job *job)
         ERRNO_SAFE (flux_future_destroy (done));
         return NULL;
     }
-    job->late = NULL;
+    (void)job_slot_take (job, SLOT_LATE);
     late->done = done;
     if (await_step (late, look_for_job (late), found_cb) < 0) {
         ERRNO_SAFE (flux_future_destroy (done));

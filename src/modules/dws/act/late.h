@@ -31,13 +31,13 @@ flux_kvs_txn_t *late_txn (struct job *job);
  */
 void late_moved (struct job *job);
 
+/* Is there a transaction to commit?
+ */
+bool late_pending (const struct job *job);
+
 /* Commit the transaction. Returns a future, fulfilled also if the job was purged, or
  * NULL with errno set.
  */
 flux_future_t *late_commit (struct job *job);
-
-/* Drop a transaction that was not committed.
- */
-void late_forget (struct job *job);
 
 #endif /* !DWS_LATE_H */

@@ -65,7 +65,7 @@ static bool find_rules (struct job *job)
         || !dws_limits_find (job->ctx->config->storage_limits, &subject,
                              &applying))
         return false;
-    totals_set_rules (job->ctx->totals, job, &applying);
+    totals_set_rules (job, &applying);
     return true;
 }
 

@@ -29,66 +29,94 @@
  */
 #define AGAIN 1.
 
-/* If memory for the text runs out, near_fault stays NULL and the search is
+struct near {
+    char *rabbits;              // of what dw_near names
+    char *fault;                // or why the lookup failed
+    bool asked;
+};
+
+static void near_destroy (struct job *job, void *data)
+{
+    struct near *near = data;
+
+    free (near->rabbits);
+    free (near->fault);
+    free (near);
+}
+
+/* If memory for the text runs out, 'fault' stays NULL and the search is
  * repeated.
  */
-static void set_fault (struct job *job, const char *what, const char *text)
+static void set_fault (struct near *near, const char *what, const char *text)
 {
     dws_error_t error;
 
     dws_error (&error, EINVAL, "dw_near: %s%s", what, text);
-    free (job->near_fault);
-    job->near_fault = strdup (error.text);
+    free (near->fault);
+    near->fault = strdup (error.text);
+}
+
+/* The job of an answer, or NULL if it is not awaited any more.
+ */
+static struct job *asking_job (const struct call *call, struct near **near)
+{
+    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+
+    if (!job || !(*near = job_slot (job, SLOT_NEAR)) || !(*near)->asked)
+        return NULL;
+    (*near)->asked = false;
+    return job;
 }
 
 /* A job
  */
 
-static void read_job (struct job *job, const char *key, call_f cb)
+static void read_job (struct job *job, struct near *near, const char *key,
+                      call_f cb)
 {
     flux_jobid_t id;
 
     if (flux_job_id_parse (job->facts->near, &id) == 0
         && calls_add (job->ctx, kvs_lookup_job (job->ctx->h, id, key),
                       job->facts->id, 0, cb) == 0)
-        job->near_asked = true;
+        near->asked = true;
     else
         jobs_wake (job, AGAIN);
 }
 
-static void set_hosts (struct job *job, const char *hosts)
+static void set_hosts (struct job *job, struct near *near, const char *hosts)
 {
     char what[160];
     dws_error_t error;
 
     snprintf (what, sizeof (what), "job %.64s: ", job->facts->near);
-    if (!(job->near = dws_near_rabbits (hosts, job->ctx->config->topology,
-                                        &error)))
-        set_fault (job, what, error.text);
+    if (!(near->rabbits = dws_near_rabbits (hosts, job->ctx->config->topology,
+                                            &error)))
+        set_fault (near, what, error.text);
 }
 
 static void R_cb (const struct call *call, flux_future_t *f)
 {
-    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    struct near *near;
+    struct job *job = asking_job (call, &near);
     struct dws_job other = { 0 };
     dws_error_t error;
     char what[160];
     json_t *R;
 
-    if (!job || !job->near_asked)
+    if (!job)
         return;
-    job->near_asked = false;
     snprintf (what, sizeof (what), "job %.64s", job->facts->near);
     if ((R = kvs_lookup_R_get (f))) {
         if (dws_job_set_R (&other, R, &error) < 0)
-            set_fault (job, "", error.text);
+            set_fault (near, "", error.text);
         else
-            set_hosts (job, other.hosts);
+            set_hosts (job, near, other.hosts);
         free (other.hosts);
         json_decref (R);
     }
     else if (errno == ENOENT)
-        set_fault (job, what, " has no nodes, as it has not started");
+        set_fault (near, what, " has no nodes, as it has not started");
     else {
         jobs_wake (job, AGAIN);
         return;
@@ -113,26 +141,26 @@ static json_int_t owner_of (const char *eventlog)
 
 static void eventlog_cb (const struct call *call, flux_future_t *f)
 {
-    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    struct near *near;
+    struct job *job = asking_job (call, &near);
     const char *eventlog = NULL;
     char what[160];
 
-    if (!job || !job->near_asked)
+    if (!job)
         return;
-    job->near_asked = false;
     snprintf (what, sizeof (what), "'%.64s'", job->facts->near);
     if (flux_kvs_lookup_get (f, &eventlog) < 0 && errno != ENOENT) {
         jobs_wake (job, AGAIN);
         return;
     }
     if (!eventlog)
-        set_fault (job, what, " is neither a job nor a persistent file system"
+        set_fault (near, what, " is neither a job nor a persistent file system"
                    " that there is");
     else if (job->facts->userid != getuid ()
              && owner_of (eventlog) != (json_int_t)job->facts->userid)
-        set_fault (job, what, " is another user's job");
+        set_fault (near, what, " is another user's job");
     else {
-        read_job (job, "R", R_cb);
+        read_job (job, near, "R", R_cb);
         return;
     }
     jobs_changed (job);
@@ -141,55 +169,58 @@ static void eventlog_cb (const struct call *call, flux_future_t *f)
 /* A persistent file system
  */
 
-static void set_rabbits (struct job *job, json_t *by_rabbit)
+static void set_rabbits (struct job *job, struct near *near, json_t *by_rabbit)
 {
     if (json_object_size (by_rabbit) > 0)
-        job->near = dws_hosts_merge_json (by_rabbit, NULL);
+        near->rabbits = dws_hosts_merge_json (by_rabbit, NULL);
     else
-        set_fault (job, job->facts->near, ": this file system has nothing on"
+        set_fault (near, job->facts->near, ": this file system has nothing on"
                    " rabbits yet");
 }
 
 /* Look up dw_near. A name may look like a job id, so file systems come first.
  */
-static void look_up (struct job *job)
+static void look_up (struct job *job, struct near *near)
 {
     const struct dws_ctx *ctx = job->ctx;
-    const char *near = job->facts->near;
+    const char *name = job->facts->near;
     json_t *by_rabbit;
     dws_error_t error;
     flux_jobid_t id;
 
-    if ((by_rabbit = persistent_rabbits (ctx->persistent, ctx->space, near,
+    if ((by_rabbit = persistent_rabbits (ctx->persistent, ctx->space, name,
                                          job->facts->userid, &error))) {
-        set_rabbits (job, by_rabbit);
+        set_rabbits (job, near, by_rabbit);
         json_decref (by_rabbit);
     }
     else if (errno == EPERM)
-        set_fault (job, "", error.text);
-    else if (flux_job_id_parse (near, &id) < 0)
-        set_fault (job, "", error.text);
+        set_fault (near, "", error.text);
+    else if (flux_job_id_parse (name, &id) < 0)
+        set_fault (near, "", error.text);
     else
-        read_job (job, "eventlog", eventlog_cb);
+        read_job (job, near, "eventlog", eventlog_cb);
 }
 
 bool near_ready (struct job *job)
 {
-    if (!job->facts->near || job->facts->phase != DWS_PHASE_DEPEND
-        || job->near || job->near_fault)
+    struct near *near;
+
+    if (!job->facts->near || job->facts->phase != DWS_PHASE_DEPEND)
         return true;
-    if (job->near_asked)
+    near = job_slot_make (job, SLOT_NEAR, sizeof (*near), near_destroy);
+    if (near && (near->rabbits || near->fault))
+        return true;
+    if (near && near->asked)
         return false;
-    if (agent_link (job->ctx->agent) != DWS_LINK_UP
-        || !space_known (job->ctx->space)) {
-        jobs_wake (job, AGAIN);
-        return false;
+    if (near && agent_link (job->ctx->agent) == DWS_LINK_UP
+        && space_known (job->ctx->space)) {
+        look_up (job, near);
+        if (near->rabbits || near->fault)
+            return true;
+        if (near->asked)
+            return false;
     }
-    look_up (job);
-    if (job->near || job->near_fault)
-        return true;
-    if (!job->near_asked)       // no memory
-        jobs_wake (job, AGAIN);
+    jobs_wake (job, AGAIN);
     return false;
 }
 
@@ -214,16 +245,17 @@ static json_t *add (struct job *job, json_t *so_far, const char *key,
 json_t *near_constraint (struct job *job, int64_t nodes, dws_error_t *error)
 {
     const struct dws_job *facts = job->facts;
+    const struct near *near = job_slot (job, SLOT_NEAR);
     json_t *o = json_null ();
 
-    if (job->near_fault) {
-        dws_error (error, EINVAL, "%s", job->near_fault);
+    if (near && near->fault) {
+        dws_error (error, EINVAL, "%s", near->fault);
         return NULL;
     }
     if (facts->rabbits)
         o = add (job, o, "dw_rabbits", facts->rabbits, nodes, error);
-    if (o && facts->near && job->near)
-        o = add (job, o, "dw_near", job->near, nodes, error);
+    if (o && facts->near && near && near->rabbits)
+        o = add (job, o, "dw_near", near->rabbits, nodes, error);
     return o;
 }
 

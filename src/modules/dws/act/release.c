@@ -15,6 +15,7 @@
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/kvs.h"
+#include "act/late.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "base/timeline.h"
@@ -197,7 +198,7 @@ static int put_stage_out (struct job *job, const char *text, double until)
         (void)json_object_set_new (record, "until", json_real (until));
     rc = kvs_put_stage_out (job, record);
     ERRNO_SAFE (json_decref (record));
-    if (rc == 0 && job->late)
+    if (rc == 0 && late_pending (job))
         rc = calls_add (job->ctx, kvs_wait (job), job->facts->id, 0,
                         stage_out_cb);
     return rc;
@@ -215,8 +216,8 @@ static int run_report (struct job *job, const struct dws_action *wanted)
         text = explain_text (job, text, buf);
     if (put_stage_out (job, text, wanted->until) < 0)
         return -1;
-    job->losing = *text && wanted->until <= 0.;
-    job->wf->recording = !job->losing;
+    act_own (job)->losing = *text && wanted->until <= 0.;
+    job->wf->recording = !act_own (job)->losing;
     return act_call (job, &action_report,
                      *text ? losses_report (job, text, wanted->until)
                            : losses_made_good (job),
@@ -227,7 +228,7 @@ static int run_report (struct job *job, const struct dws_action *wanted)
  */
 static bool report_done (struct job *job)
 {
-    if (job->losing)
+    if (act_own (job)->losing)
         job->facts->reported = true;
     else if (job->wf)
         job->wf->recorded = job->wf->recording;

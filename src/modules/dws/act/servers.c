@@ -98,11 +98,12 @@ static int send_servers (struct job *job, json_t *sets)
  */
 static double time_left_of (struct job *job, double limit)
 {
+    struct act_job *own = act_own (job);
     double now = monotonic_now ();
 
-    if (job->t_down == 0.)
-        job->t_down = now;
-    return limit < 0. ? HUGE_VAL : job->t_down + limit - now;
+    if (own->t_down == 0.)
+        own->t_down = now;
+    return limit < 0. ? HUGE_VAL : own->t_down + limit - now;
 }
 
 static double time_left (struct job *job)
@@ -157,7 +158,7 @@ static int wait_turn (struct job *job, json_t *nodes,
     if (!queued && !fits (job, nodes, rivals, LAYOUT_SHARED, NULL))
         return 1;
     if (queued)
-        job->t_down = 0.;
+        act_own (job)->t_down = 0.;
     else if ((left = time_left (job)) <= 0.) {
         act_refuse (job, error.text);
         return 0;
@@ -184,8 +185,8 @@ static int nodes_first (struct job *job, const char *why)
               job_label (job, label), why);
     withheld_end (job);
     job->facts->no_room = true;
-    job->t_down = 0.;
-    waitlist_leave (job->ctx->waitlist, job);
+    act_own (job)->t_down = 0.;
+    waitlist_leave (job);
     jobs_changed (job);
     return 0;
 }
@@ -270,7 +271,7 @@ static int no_layout (struct job *job, json_t *nodes,
         && fits (job, nodes, rivals, LAYOUT_EVER, NULL))
         return wait_room (job, text);
     errno = saved_errno;
-    ERRNO_SAFE (waitlist_leave (job->ctx->waitlist, job));
+    ERRNO_SAFE (waitlist_leave (job));
     if ((errno == EHOSTDOWN && may_wait (job))
         || (errno == ENOSPC && fits (job, nodes, rivals, LAYOUT_EMPTY, NULL)
             && time_for_room (job) > 0.)) {
@@ -278,7 +279,7 @@ static int no_layout (struct job *job, json_t *nodes,
         return -1;
     }
     if (saved_errno == EHOSTDOWN && failures_leave_out (job)) {
-        job->t_down = 0.;
+        act_own (job)->t_down = 0.;
         return 0;
     }
     errno = saved_errno;
@@ -306,7 +307,7 @@ static int wait_unused (struct job *job)
     bool ending;
 
     if (persistent_unused (job->ctx->persistent, job, &ending, &error) == 0) {
-        job->t_down = 0.;
+        act_own (job)->t_down = 0.;
         return 1;
     }
     if (ending || may_wait (job)) {
@@ -342,9 +343,9 @@ static int take (struct job *job, json_t *nodes, json_t *sets)
     dws_error_t error;
     char *rabbits;
 
-    job->t_down = 0.;
+    act_own (job)->t_down = 0.;
     (void)space_claim (job->ctx->space, &job->claim, sets);
-    waitlist_leave (job->ctx->waitlist, job);
+    waitlist_leave (job);
     withheld_claimed (job);
     if (storage_anywhere (job))
         job->ctx->events->space_changed (job->ctx);
@@ -361,10 +362,11 @@ static int take (struct job *job, json_t *nodes, json_t *sets)
  */
 static bool is_reserved (const struct job *job)
 {
+    const struct act_job *own = act_own (job);
     json_t *servers;
     size_t index;
 
-    json_array_foreach (job->servers, index, servers) {
+    json_array_foreach (own->servers, index, servers) {
         json_t *sets = NULL;
 
         (void)json_unpack (servers, "{s:{s:o}}", "spec", "allocationSets",
@@ -372,21 +374,22 @@ static bool is_reserved (const struct job *job)
         if (json_array_size (sets) == 0)
             return false;
     }
-    return json_array_size (job->servers) > 0;
+    return json_array_size (own->servers) > 0;
 }
 
-/* Keep the layout in the form of Servers objects, which replaces job->servers
+/* Keep the layout in the form of Servers objects, which replaces 'servers'
  * once it is written.
  */
 static void note_sent (struct job *job, json_t *sets)
 {
+    struct act_job *own = act_own (job);
     json_t *entry;
     size_t index;
 
-    json_decref (job->sent);
-    job->sent = json_array ();
+    json_decref (own->sent);
+    own->sent = json_array ();
     json_array_foreach (sets, index, entry)
-        (void)json_array_append_new (job->sent,
+        (void)json_array_append_new (own->sent,
                                      json_pack ("{s:O s:{s:O}}",
                                                 "metadata",
                                                 json_object_get (entry,
@@ -501,10 +504,10 @@ static bool note_missing (struct job *job, const struct result *result)
     char label[JOB_LABEL_SIZE];
 
     if (result->status == 404 && result->current && job->wf
-        && ++job->missing >= MISSING_MAX) {
+        && ++act_own (job)->missing >= MISSING_MAX) {
         safe_log (job->ctx->h, LOG_NOTICE, "%s: %s, and the workflow is made "
                   "anew", job_label (job, label), result->message);
-        job->missing = 0;
+        act_own (job)->missing = 0;
         job->wf->spoilt = true;
     }
     return false;
@@ -512,12 +515,14 @@ static bool note_missing (struct job *job, const struct result *result)
 
 static bool servers_done (struct job *job)
 {
-    job->missing = 0;
+    struct act_job *own = act_own (job);
+
+    own->missing = 0;
     job->wf->servers_written = true;
-    if (job->sent) {
-        json_decref (job->servers);
-        job->servers = job->sent;
-        job->sent = NULL;
+    if (own->sent) {
+        json_decref (own->servers);
+        own->servers = own->sent;
+        own->sent = NULL;
     }
     return true;
 }
@@ -547,7 +552,7 @@ static int run_computes (struct job *job, const struct dws_action *wanted)
 
 static bool computes_done (struct job *job)
 {
-    job->missing = 0;
+    act_own (job)->missing = 0;
     job->wf->computes_written = true;
     return true;
 }

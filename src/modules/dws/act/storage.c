@@ -19,6 +19,7 @@
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "act/action.h"
 #include "act/first.h"
 #include "act/reservations.h"
 #include "act/near.h"
@@ -72,14 +73,15 @@ static json_t *locate_storage (struct job *job, bool staged, int64_t nodes,
                                dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
+    json_t *servers = act_own (job)->servers;
     json_t *goodness;
     json_t *location = NULL;
 
     if (!staged)
-        return dws_location_constraint (job->wf->breakdowns, job->servers, topo,
+        return dws_location_constraint (job->wf->breakdowns, servers, topo,
                                         nodes, error);
     if ((goodness = first_goodness (job, error)))
-        location = dws_location_first (job->wf->breakdowns, job->servers, topo,
+        location = dws_location_first (job->wf->breakdowns, servers, topo,
                                        goodness, nodes, error);
     ERRNO_SAFE (json_decref (goodness));
     return location;

@@ -21,6 +21,13 @@ struct overdue {
     flux_watcher_t *timer;
 };
 
+/* The job's workflow at the last check.
+ */
+struct last {
+    uint64_t version;
+    int looks;                  // checks for which it has not changed
+};
+
 /* Is the workflow expected to change?
  */
 static bool is_awaited (const struct dws_workflow *wf)
@@ -37,11 +44,14 @@ static bool is_turn (int looks)
 
 static void see_job (struct job *job, void *arg)
 {
-    if (!is_awaited (job->wf) || job->version != job->still_version) {
-        job->still_version = job->version;
-        job->still = 0;
-    }
-    else if (is_turn (++job->still))
+    struct last *last = job_slot_make (job, SLOT_OVERDUE, sizeof (*last),
+                                       slot_free);
+
+    if (!last)
+        return;
+    if (!is_awaited (job->wf) || job->version != last->version)
+        *last = (struct last){ .version = job->version };
+    else if (is_turn (++last->looks))
         jobs_doubt_workflow (job);
 }
 

@@ -37,13 +37,14 @@ static void stamped_cb (struct dws_ctx *ctx, struct job *job,
 {
     if (!job)
         return;
-    job->stamping = false;
+    job_slot_clear (job, SLOT_STAMP);
     /* The workflow may have advanced meanwhile. */
     if (json_is_true (json_object_get (report, "ok")))
         jobs_changed (job);
 }
 
-/* Takes over 'stamp'. A failure only loses the date.
+/* Takes over 'stamp'. A failure only loses the date. The slot is marked until the
+ * answer.
  */
 static void write_stamp (struct job *job, json_t *stamp)
 {
@@ -57,7 +58,7 @@ static void write_stamp (struct job *job, json_t *stamp)
                      command_create_with ("patch", "workflows",
                                           wf->namespace, wf->name,
                                           "patch", patch)) == 0)
-        job->stamping = true;
+        job_slot_mark (job, SLOT_STAMP);
 }
 
 static json_t *make_stamp (const struct dws_workflow *wf, double since)
@@ -75,7 +76,8 @@ static bool update_stamp (struct job *job)
     struct timeline *timeline = job->ctx->timeline;
     double since;
 
-    if (!is_open (wf) || job->stamping || !agent_ready (job->ctx->agent))
+    if (!is_open (wf) || job_slot (job, SLOT_STAMP)
+        || !agent_ready (job->ctx->agent))
         return false;
     if (!is_transient (wf)) {
         if (wf->stamped > 0.)
@@ -111,16 +113,6 @@ static void stamps_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
     stamps->running = false;
     jobs_each (stamps->ctx->jobs, stamp_due_cb, stamps);
-}
-
-static void stamp_lost_cb (struct job *job, void *arg)
-{
-    job->stamping = false;
-}
-
-void stamps_agent_lost (struct stamps *stamps)
-{
-    jobs_each (stamps->ctx->jobs, stamp_lost_cb, NULL);
 }
 
 struct stamps *stamps_create (struct dws_ctx *ctx)

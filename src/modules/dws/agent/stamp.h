@@ -18,8 +18,4 @@ void stamps_destroy (struct stamps *stamps);
  */
 void stamps_see_job (struct stamps *stamps, struct job *job);
 
-/* Stamps under way may not have been written: they may be sent again.
- */
-void stamps_agent_lost (struct stamps *stamps);
-
 #endif /* !DWS_STAMP_H */

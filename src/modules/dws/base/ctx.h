@@ -50,6 +50,28 @@ struct waitlist;
 struct users;
 struct worker;
 
+/* The slots of a job (facts/slots.h), each named after the part that fills it. They are
+ * destroyed in this order: drafts are written, for a late job into SLOT_LATE; jobs that
+ * leave a line change texts of others, which SLOT_ANNOTATE lists.
+ */
+enum slot {
+    SLOT_STAMP,
+    SLOT_EXPLAIN,
+    SLOT_WAITLIST,
+    SLOT_QUERIES = SLOT_WAITLIST,       // those before it end with the agent
+    SLOT_TOTALS,
+    SLOT_LEASES,
+    SLOT_OVERDUE,
+    SLOT_POOL,
+    SLOT_DRAFTS,
+    SLOT_LATE,
+    SLOT_NEAR,
+    SLOT_CONTENTION,
+    SLOT_ACTIONS,
+    SLOT_ANNOTATE,
+    SLOT_COUNT,
+};
+
 struct dws_ctx {
     flux_t *h;
     char *instance;             // value of the label on our workflows

@@ -53,19 +53,15 @@ static void job_destroy (void *value)
     if (job) {
         ERRNO_SAFE_BLOCK;
         job->ctx->events->job_forgotten (job);
+        job_slots_clear (job);
         tally_remove (&job->ctx->jobs->tally, job);
         space_free (job->ctx->space, &job->claim, false);
         json_decref (job->reserved);
         json_decref (job->ssds);
         free (job->object);
-        json_decref (job->servers);
-        json_decref (job->sent);
         flux_watcher_destroy (job->wake);
         retry_destroy (job->retry);
-        json_decref (job->breakdowns);
         free (job->trouble);
-        free (job->near);
-        free (job->near_fault);
         dws_workflow_destroy (job->wf);
         dws_job_destroy (job->facts);
         free (job);
@@ -409,14 +405,7 @@ void jobs_forget_workflow (struct job *job)
         free (job->object);
         job->object = NULL;
         job->generation++;
-        job->promised = PROMISE_NONE;
         underway_workflow_gone (&job->underway, job->facts);
-        json_decref (job->servers);
-        job->servers = NULL;
-        json_decref (job->sent);
-        job->sent = NULL;
-        json_decref (job->breakdowns);
-        job->breakdowns = NULL;
     }
     jobs_changed (job);
 }
@@ -589,10 +578,10 @@ static void agent_lost_cb (struct job *job, void *arg)
     /* A workflow that was to be created may have been. */
     if ((job->facts->busy & DWS_BUSY (DWS_ACT_CREATE)))
         job->facts->absent = false;
+    for (int slot = 0; slot < SLOT_QUERIES; slot++)
+        job_slot_clear (job, slot);
     underway_agent_lost (&job->underway, job->facts);
     job->version = 0;
-    json_decref (job->breakdowns);
-    job->breakdowns = NULL;
 }
 
 void jobs_agent_lost (struct jobs *jobs)

@@ -19,18 +19,10 @@
 #include "libdws/facts/job.h"
 #include "libdws/facts/workflow.h"
 #include "base/ctx.h"
+#include "facts/slots.h"
 #include "facts/space.h"
 #include "facts/tally.h"
 #include "facts/underway.h"
-
-/* Has the promise for the file system that a job creates been written? See
- * leases.h.
- */
-enum promise {
-    PROMISE_NONE,
-    PROMISE_UNDER_WAY,
-    PROMISE_MADE,
-};
 
 struct job {
     struct dws_ctx *ctx;
@@ -42,49 +34,16 @@ struct job {
     char *object;                       // text of the Workflow object from which
                                         //  'wf' was decoded, if the agent sent
                                         //  it, until the job is reconciled
-    json_t *breakdowns;                 // those read so far
-    json_t *servers;                    // of the storage that the job uses, or its
-                                        //  own if it is data first
-    json_t *sent;                       // its own, while they are being written
-    enum dws_first offering;            // of the resource-update under way
-    bool awaits_pool;                   // sched/pool.h
-    bool in_the_way;                    // of others, at the last look of
-                                        //  act/contention.h
-    int64_t nodes;                      // that the job requests; 0: unknown
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
-    char *near;                         // rabbits of what dw_near names
-    char *near_fault;                   // or why the lookup failed
-    bool near_asked;
     double t_alloc;                     // when the job got its nodes, from R
-    double t_down;                      // since when the job waits for a rabbit
-                                        //  that is down or a file system in use
-                                        //  (s), 0: it does not wait
-    struct waiter *waiter;              // facts/waitlist.h, or NULL
-    struct share *share;                // facts/totals.h, or NULL
     struct claim claim;                 // the job's bytes on rabbits
     flux_watcher_t *wake;               // deadlines of the table
     struct retry *retry;                // of failed actions, or NULL
-    struct note *note;                  // tell/annotate.h, or NULL
-    char *shortage;                     // why no nodes yet (tell/queued.h), or NULL
-    struct draft *draft;                // act/drafts.h, or NULL
-    struct late *late;                  // act/late.h, or NULL
-    struct job *look_next;              // in a list of annotate.c
-    struct job **look_at;               // the pointer to this job there, or NULL
-    struct explanation *explanation;    // tell/explain.h, or NULL
     struct job *next;                   // in the list of changed jobs
     struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
-    uint64_t still_version;             // 'version' at the last look of
-    int still;                          //  agent/overdue.h, and for how many
-                                        //  looks it has not changed
-    int missing;                        // consecutive writes of Servers or
-                                        //  Computes answered 404
-    enum promise promised;
-    bool waited;                        // tell/annotate.h
-    bool stamping;                      // agent/stamp.h
-    bool losing;                        // the loss being reported is for good
-    bool daemons_saved;                 // the record of daemons is written
+    struct slot_data slots[SLOT_COUNT]; // what other parts keep about the job
     bool changed;
     bool listed;                        // in the latest answer to dws.sync
     bool seen;                          // its workflow is in the snapshot

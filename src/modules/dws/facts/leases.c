@@ -37,6 +37,13 @@ struct leases {
                                 //  or then {"uid", "expires", "told"?, "gone"?}
 };
 
+/* A promise that is being written, or has been. Ends with the workflow.
+ */
+struct promise {
+    bool made;
+    unsigned int generation;    // of the workflow
+};
+
 /* The ledger
  */
 
@@ -59,7 +66,10 @@ static void committed_cb (const struct call *call, flux_future_t *f)
         safe_log (call->ctx->h, LOG_ERR, DWS_KEY_EXPIRY ": %s",
                   future_strerror (f, errno));
     if (job) {
-        job->promised = PROMISE_MADE;
+        struct promise *promise = job_slot (job, SLOT_LEASES);
+
+        if (promise)
+            promise->made = true;
         jobs_changed (job);
     }
 }
@@ -154,9 +164,28 @@ static double granted_lifetime (const struct job *job)
     return lifetime > 0. && lifetime < LONGEST ? lifetime : 0.;
 }
 
+/* Returns NULL if the promise for the job's workflow was not written.
+ */
+static const struct promise *promise_of (const struct job *job)
+{
+    const struct promise *promise = job_slot (job, SLOT_LEASES);
+
+    return promise && promise->generation == job->generation ? promise : NULL;
+}
+
+static void begin_promise (struct job *job)
+{
+    struct promise *promise;
+
+    if ((promise = job_slot_make (job, SLOT_LEASES, sizeof (*promise),
+                                  slot_free)))
+        *promise = (struct promise){ .generation = job->generation };
+}
+
 bool leases_promise (struct job *job)
 {
     struct leases *leases = job->ctx->leases;
+    const struct promise *promise = promise_of (job);
     char name[DWS_PERSISTENT_NAME_SIZE];
     double lifetime = granted_lifetime (job);
     json_t *entry;
@@ -164,11 +193,11 @@ bool leases_promise (struct job *job)
     bool same;
 
     if (!(job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
-        || job->promised == PROMISE_MADE
+        || (promise && promise->made)
         || !persistent_each_named (job, copy_created, name)
         || persistent_find (job->ctx->persistent, name))
         return true;
-    if (job->promised == PROMISE_UNDER_WAY)
+    if (promise)
         return false;
     entry = json_object_get (leases->ledger, name);
     if (is_anothers (job, entry))
@@ -189,7 +218,7 @@ bool leases_promise (struct job *job)
         json_object_del (leases->ledger, name);
     if (write_ledger (leases, job->facts->id) < 0)
         return true;
-    job->promised = PROMISE_UNDER_WAY;
+    begin_promise (job);
     return false;
 }
 

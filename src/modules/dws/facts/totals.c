@@ -48,6 +48,11 @@ struct totals {
     bool stale;                 // sums are out of date
 };
 
+static struct share *share_of (const struct job *job)
+{
+    return job_slot (job, SLOT_TOTALS);
+}
+
 /* Lines
  */
 
@@ -58,7 +63,7 @@ static void wake_first (struct account *account)
 {
     struct job *job = account_first (account);
 
-    if (job && job->share->awaited == account)
+    if (job && share_of (job)->awaited == account)
         jobs_changed (job);
 }
 
@@ -75,10 +80,10 @@ static void leave_line (struct account *account, struct job *job)
         wake_first (account);
 }
 
-static void await (struct totals *totals, struct job *job,
+static void await (struct job *job, struct share *share,
                    struct account *account)
 {
-    struct share *share = job->share;
+    struct totals *totals = job->ctx->totals;
 
     if (share->awaited) {
         totals->waiting--;
@@ -89,14 +94,12 @@ static void await (struct totals *totals, struct job *job,
         totals->waiting++;
 }
 
-static void leave_lines (struct totals *totals, struct job *job)
+static void leave_lines (struct job *job, struct share *share)
 {
-    struct share *share = job->share;
-
     if (!share->lined)
         return;
     share->lined = false;
-    await (totals, job, NULL);
+    await (job, share, NULL);
     leave_line (share->user, job);
     leave_line (share->bank, job);
 }
@@ -104,7 +107,7 @@ static void leave_lines (struct totals *totals, struct job *job)
 static void enter_lines (struct totals *totals, struct job *job)
 {
     const struct dws_limits *limits = totals->ctx->config->storage_limits;
-    struct share *share = job->share;
+    struct share *share = share_of (job);
 
     if (share->lined)
         return;
@@ -140,7 +143,7 @@ static bool is_laid_out (const struct job *job)
 
 static int64_t bytes_of (const struct job *job)
 {
-    const struct share *share = job->share;
+    const struct share *share = share_of (job);
 
     if (!share->known || is_laid_out (job))
         return dws_bytes_sum (job->claim.bytes, BYTES_MAX);
@@ -169,7 +172,7 @@ static void complete_sizes (struct share *share, const struct job *job)
  */
 static bool learn (struct totals *totals, struct job *job)
 {
-    struct share *share = job->share;
+    struct share *share = share_of (job);
 
     if (share->known) {
         complete_sizes (share, job);
@@ -224,7 +227,7 @@ static void uncount_job (struct share *share)
  */
 static bool recount_job (struct job *job)
 {
-    struct share *share = job->share;
+    struct share *share = share_of (job);
     int64_t change = bytes_of (job) - share->bytes;
 
     share->bytes += change;
@@ -245,7 +248,7 @@ static bool is_being_made (const struct job *job)
  */
 static bool is_admitted (const struct job *job)
 {
-    const struct share *share = job->share;
+    const struct share *share = share_of (job);
 
     return share->admitted || is_being_made (job)
         || (job->wf && !share->again) || job->facts->phase > DWS_PHASE_DEPEND;
@@ -263,24 +266,39 @@ static bool has_storage (const struct job *job)
  */
 static bool may_wait (const struct job *job)
 {
-    return job->facts->directives && job->share->bytes > 0
+    return job->facts->directives && share_of (job)->bytes > 0
         && !job->facts->exception && !job->facts->abandoned
         && !job->facts->refusal && !is_admitted (job);
 }
 
 static bool is_active (const struct totals *totals)
 {
-    return totals && dws_limits_any (totals->ctx->config->storage_limits);
+    return dws_limits_any (totals->ctx->config->storage_limits);
+}
+
+static void forget_share (struct job *job, void *data)
+{
+    struct share *share = data;
+    bool counted = share->counted;
+
+    leave_lines (job, share);
+    uncount_job (share);
+    if (counted) {
+        wake_first (share->user);
+        wake_first (share->bank);
+    }
+    free (share);
 }
 
 void totals_see_job (struct totals *totals, struct job *job)
 {
-    struct share *share = job->share;
+    struct share *share;
     bool counted;
     bool less;
 
     if (!is_active (totals)
-        || (!share && !(share = job->share = calloc (1, sizeof (*share))))
+        || !(share = job_slot_make (job, SLOT_TOTALS, sizeof (*share),
+                                    forget_share))
         || !learn (totals, job))
         return;
     counted = share->counted;
@@ -292,31 +310,13 @@ void totals_see_job (struct totals *totals, struct job *job)
     if (may_wait (job))
         enter_lines (totals, job);
     else
-        leave_lines (totals, job);
+        leave_lines (job, share);
     if (less || (counted && !share->counted)) {
         wake_first (share->user);
         wake_first (share->bank);
     }
 }
 
-void totals_forget_job (struct totals *totals, struct job *job)
-{
-    struct share *share = job->share;
-
-    if (share) {
-        ERRNO_SAFE_BLOCK;
-        bool counted = share->counted;
-
-        leave_lines (totals, job);
-        uncount_job (share);
-        job->share = NULL;
-        if (counted) {
-            wake_first (share->user);
-            wake_first (share->bank);
-        }
-        free (share);
-    }
-}
 
 /* Sums of accounts
  */
@@ -348,7 +348,7 @@ static void add_persistent (json_int_t userid, const char *name,
 
 static void recount_cb (struct job *job, void *arg)
 {
-    if (job->share && job->share->user)
+    if (share_of (job) && share_of (job)->user)
         (void)recount_job (job);
 }
 
@@ -386,20 +386,25 @@ void totals_see_space (struct totals *totals)
 
 const struct dws_applying *totals_rules (const struct job *job)
 {
-    return job->share && job->share->found ? &job->share->applying : NULL;
+    const struct share *share = share_of (job);
+
+    return share && share->found ? &share->applying : NULL;
 }
 
 const struct dws_sizes *totals_sizes (const struct job *job)
 {
-    return job->share && job->share->known ? &job->share->sizes : NULL;
+    const struct share *share = share_of (job);
+
+    return share && share->known ? &share->sizes : NULL;
 }
 
-void totals_set_rules (struct totals *totals, struct job *job,
-                       const struct dws_applying *applying)
+void totals_set_rules (struct job *job, const struct dws_applying *applying)
 {
-    if (job->share) {
-        job->share->applying = *applying;
-        job->share->found = true;
+    struct share *share = share_of (job);
+
+    if (share) {
+        share->applying = *applying;
+        share->found = true;
     }
 }
 
@@ -412,7 +417,7 @@ static struct account *account_of (const struct share *share,
 static bool has_room (const struct totals *totals, struct job *job,
                       enum dws_limit what)
 {
-    const struct share *share = job->share;
+    const struct share *share = share_of (job);
     const struct account *account = account_of (share, what);
     int64_t limit = dws_limits_bytes (&share->applying, what);
     struct job *first = account_first (account);
@@ -426,7 +431,7 @@ static bool has_room (const struct totals *totals, struct job *job,
 
 bool totals_update_text (struct totals *totals, struct job *job)
 {
-    const struct share *share = job->share;
+    const struct share *share = share_of (job);
     char text[DWS_LIMITS_TEXT_SIZE] = "what is in use of rabbit storage to be"
                                       " known";
     const struct account *account;
@@ -460,21 +465,21 @@ bool totals_update_text (struct totals *totals, struct job *job)
 static void wait_for (struct totals *totals, struct job *job,
                       enum dws_limit what)
 {
-    struct share *share = job->share;
+    struct share *share = share_of (job);
     struct account *account = account_of (share, what);
     struct account *other = what == DWS_LIMIT_BANK ? share->user : share->bank;
 
     share->lined = true;
     share->what = what;
     account_enter (account, job);
-    await (totals, job, account);
+    await (job, share, account);
     (void)totals_update_text (totals, job);
     leave_line (other, job);
 }
 
 bool totals_admit (struct totals *totals, struct job *job)
 {
-    struct share *share = job->share;
+    struct share *share = share_of (job);
 
     if (!share || !may_wait (job))
         return true;
@@ -488,7 +493,7 @@ bool totals_admit (struct totals *totals, struct job *job)
     share->admitted = true;
     share->again = false;
     count_job (share);
-    leave_lines (totals, job);
+    leave_lines (job, share);
     return true;
 }
 
@@ -506,7 +511,7 @@ void totals_each (struct totals *totals, account_f visit, void *arg)
 
 static void forget_cb (struct job *job, void *arg)
 {
-    totals_forget_job (arg, job);
+    job_slot_clear (job, SLOT_TOTALS);
 }
 
 static void see_cb (struct job *job, void *arg)
@@ -519,7 +524,7 @@ static void see_cb (struct job *job, void *arg)
  */
 void totals_recount (struct totals *totals)
 {
-    jobs_each (totals->ctx->jobs, forget_cb, totals);
+    jobs_each (totals->ctx->jobs, forget_cb, NULL);
     totals->stale = true;
     if (is_active (totals))
         jobs_each (totals->ctx->jobs, see_cb, totals);
@@ -547,7 +552,7 @@ void totals_destroy (struct totals *totals)
         ERRNO_SAFE_BLOCK;
         if (totals->accounts)
             accounts_each (totals->accounts, empty_line, NULL);
-        jobs_each (totals->ctx->jobs, forget_cb, totals);
+        jobs_each (totals->ctx->jobs, forget_cb, NULL);
         accounts_destroy (totals->accounts);
         free (totals);
     }

@@ -27,15 +27,13 @@
 #include "facts/jobs.h"
 
 struct totals;
-struct share;
 
 struct totals *totals_create (struct dws_ctx *ctx);
 void totals_destroy (struct totals *totals);
 
-/* Something about a job has changed, or it is not known any more.
+/* Something about a job has changed.
  */
 void totals_see_job (struct totals *totals, struct job *job);
-void totals_forget_job (struct totals *totals, struct job *job);
 
 /* The ledger, or the owners of persistent storage, have changed.
  */
@@ -53,8 +51,7 @@ void totals_recount (struct totals *totals);
  * determined yet.
  */
 const struct dws_applying *totals_rules (const struct job *job);
-void totals_set_rules (struct totals *totals, struct job *job,
-                       const struct dws_applying *applying);
+void totals_set_rules (struct job *job, const struct dws_applying *applying);
 
 /* The bytes that the job asks for and takes; NULL: unknown, out of memory.
  */

@@ -46,6 +46,7 @@ void waitlist_destroy (struct waitlist *waitlist)
             struct waiter *waiter = waitlist->list;
 
             waitlist->list = waiter->next;
+            (void)job_slot_take (waiter->job, SLOT_WAITLIST);
             waiter_destroy (waiter);
         }
         free (waitlist);
@@ -84,6 +85,8 @@ static json_t *make_wants (json_t *keys, json_t *rabbits)
     return wants;
 }
 
+static void leave (struct job *job, void *data);
+
 static struct waiter *add_waiter (struct waitlist *waitlist, struct job *job)
 {
     struct waiter **p = &waitlist->list;
@@ -96,7 +99,7 @@ static struct waiter *add_waiter (struct waitlist *waitlist, struct job *job)
         p = &(*p)->next;
     waiter->next = *p;
     *p = waiter;
-    job->waiter = waiter;
+    job_slot_put (job, SLOT_WAITLIST, waiter, leave);
     return waiter;
 }
 
@@ -105,7 +108,7 @@ static struct waiter *add_waiter (struct waitlist *waitlist, struct job *job)
 static int wait_for (struct waitlist *waitlist, struct job *job, json_t *wants,
                      bool queued, bool room, const char *text)
 {
-    struct waiter *waiter = job->waiter;
+    struct waiter *waiter = job_slot (job, SLOT_WAITLIST);
     char *cpy;
     bool passed;
 
@@ -173,23 +176,26 @@ void waitlist_wake (struct waitlist *waitlist, json_t *rabbits)
     }
 }
 
-void waitlist_leave (struct waitlist *waitlist, struct job *job)
+static void leave (struct job *job, void *data)
 {
-    struct waiter *waiter = job->waiter;
+    struct waitlist *waitlist = job->ctx->waitlist;
+    struct waiter *waiter = data;
     struct waiter **p = &waitlist->list;
 
-    if (!waiter)
-        return;
     while (*p != waiter)
         p = &(*p)->next;
     *p = waiter->next;
-    job->waiter = NULL;
     free (job->facts->awaits);
     job->facts->awaits = NULL;
     waitlist_wake (waitlist, waiter->wants);
     if (waiter->room)
         waitlist_wake_room (waitlist);
     waiter_destroy (waiter);
+}
+
+void waitlist_leave (struct job *job)
+{
+    job_slot_clear (job, SLOT_WAITLIST);
 }
 
 /* By these facts dws_reconcile() asks for SERVERS.
@@ -213,15 +219,17 @@ static bool may_wait (const struct job *job)
 
 void waitlist_see_job (struct waitlist *waitlist, struct job *job)
 {
-    if (job->waiter && !may_wait (job))
-        waitlist_leave (waitlist, job);
+    if (job_slot (job, SLOT_WAITLIST) && !may_wait (job))
+        waitlist_leave (job);
 }
 
 bool waitlist_room_before (const struct job *other, const struct job *job)
 {
+    const struct waiter *waiter = job_slot (other, SLOT_WAITLIST);
+
     return other != job && is_before (other, job) && may_wait (other)
         && json_object_size (other->claim.bytes) == 0
-        && (!other->waiter || other->waiter->room);
+        && (!waiter || waiter->room);
 }
 
 int waitlist_before (const struct waitlist *waitlist, const struct job *job,

@@ -54,7 +54,7 @@ void waitlist_wake_room (struct waitlist *waitlist);
 
 /* Take the job off the list, and reconcile the jobs behind it.
  */
-void waitlist_leave (struct waitlist *waitlist, struct job *job);
+void waitlist_leave (struct job *job);
 
 /* The job has changed: take it off the list if it need not wait any more.
  */

@@ -55,9 +55,9 @@ static void learn (struct pool *pool, flux_future_t *f)
 
 static void see_job (struct job *job, void *arg)
 {
-    if (!job->awaits_pool)
+    if (!job_slot (job, SLOT_POOL))
         return;
-    job->awaits_pool = false;
+    job_slot_clear (job, SLOT_POOL);
     if (job->ctx->pool->failing)
         jobs_wake (job, AGAIN);
     else
@@ -101,7 +101,7 @@ const struct dws_pool *pool_get (struct pool *pool, struct job *job)
     if (ask (pool) < 0)
         jobs_wake (job, AGAIN);
     else
-        job->awaits_pool = true;
+        job_slot_mark (job, SLOT_POOL);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/facts/progress.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
@@ -41,50 +42,88 @@ struct annotate {
     struct dws_ctx *ctx;
     flux_watcher_t *timer;
     bool running;
-    struct job *list;           // to be looked at: they have changed, or may
-    struct job *due;            // those of this interval
+    struct entry *list;         // to be looked at: their jobs have changed, or may
+    struct entry *due;          // those of this interval
     int memos;                  // still allowed in this interval
     int queries;                // under way
     bool again;                 // there is more to do at the next interval
 };
 
-/* List only changed jobs, as ten thousand may wait.
+/* The annotation of a job that has one, or had.
  */
-static void enter_list (struct job **list, struct job *job)
+struct note {
+    char *text;                 // the annotation, or NULL
+    struct dws_progress progress;
+    bool asking;                // for newer progress
+    unsigned int age;           // intervals since the last answer
+};
+
+/* Of each job that was ever in the list.
+ */
+struct entry {
+    struct job *job;
+    struct entry *next;
+    struct entry **at;          // the pointer to this entry in a list, or NULL
+    struct note *note;          // or NULL: too large to keep for each job
+    char *shortage;             // annotate_shortage(), or NULL
+    bool waited;                // at the last interval
+};
+
+static void leave_list (struct entry *entry)
 {
-    if (job->look_at)
+    if (!entry->at)
         return;
-    if ((job->look_next = *list))
-        job->look_next->look_at = &job->look_next;
-    job->look_at = list;
-    *list = job;
+    if ((*entry->at = entry->next))
+        entry->next->at = entry->at;
+    entry->at = NULL;
 }
 
-static void leave_list (struct job *job)
+static void forget_note (struct entry *entry)
 {
-    if (!job->look_at)
-        return;
-    if ((*job->look_at = job->look_next))
-        job->look_next->look_at = job->look_at;
-    job->look_at = NULL;
-}
-
-static void forget_note (struct job *job)
-{
-    if (job->note) {
-        ERRNO_SAFE_BLOCK;
-        free (job->note->text);
-        free (job->note);
-        job->note = NULL;
+    if (entry->note) {
+        free (entry->note->text);
+        free (entry->note);
+        entry->note = NULL;
     }
 }
 
-void annotate_leave (struct job *job)
+static void entry_destroy (struct job *job, void *data)
 {
-    leave_list (job);
-    forget_note (job);
-    ERRNO_SAFE (free (job->shortage));
-    job->shortage = NULL;
+    struct entry *entry = data;
+
+    leave_list (entry);
+    forget_note (entry);
+    free (entry->shortage);
+    free (entry);
+}
+
+static struct entry *entry_make (struct job *job)
+{
+    struct entry *entry = job_slot_make (job, SLOT_ANNOTATE, sizeof (*entry),
+                                         entry_destroy);
+
+    if (entry)
+        entry->job = job;
+    return entry;
+}
+
+static struct note *note_of (const struct job *job)
+{
+    const struct entry *entry = job_slot (job, SLOT_ANNOTATE);
+
+    return entry ? entry->note : NULL;
+}
+
+/* List only changed jobs, as ten thousand may wait.
+ */
+static void enter_list (struct entry **list, struct entry *entry)
+{
+    if (entry->at)
+        return;
+    if ((entry->next = *list))
+        entry->next->at = &entry->next;
+    entry->at = list;
+    *list = entry;
 }
 
 static void memo_done_cb (const struct call *call, flux_future_t *f)
@@ -111,48 +150,62 @@ static void set_note (struct job *job, const char *text)
     annotate_memos (job, json_pack ("{s:s?}", "rabbit", text), true);
 }
 
-static void show_note (struct job *job, const char *text)
+static void show_note (struct entry *entry, const char *text)
 {
     char *cpy;
 
     if (!(cpy = strdup (text)))
         return;
-    free (job->note->text);
-    job->note->text = cpy;
-    set_note (job, cpy);
+    free (entry->note->text);
+    entry->note->text = cpy;
+    set_note (entry->job, cpy);
 }
 
-/* Destroy the note, which is too large to keep for each job that has ever
- * waited.
- */
 void annotate_clear (struct job *job)
 {
-    job->waited = false;
-    if (job->note && job->note->text)
+    struct entry *entry = job_slot (job, SLOT_ANNOTATE);
+
+    if (!entry)
+        return;
+    entry->waited = false;
+    if (entry->note && entry->note->text)
         set_note (job, NULL);
-    forget_note (job);
+    ERRNO_SAFE (forget_note (entry));
+}
+
+void annotate_shortage (struct job *job, const char *text)
+{
+    struct entry *entry = entry_make (job);
+
+    if (!entry || strcmp (entry->shortage ? entry->shortage : "", text) == 0)
+        return;
+    free (entry->shortage);
+    entry->shortage = *text ? strdup (text) : NULL;
+    annotate_see_job (job->ctx->annotate, job);
 }
 
 const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
 {
-    dws_waiting_text (job->facts, job->wf,
-                      job->note ? &job->note->progress : NULL,
+    const struct entry *entry = job_slot (job, SLOT_ANNOTATE);
+    const struct note *note = note_of (job);
+
+    dws_waiting_text (job->facts, job->wf, note ? &note->progress : NULL,
                       agent_link (job->ctx->agent), job->trouble,
                       timeline_now (job->ctx->timeline), buf);
-    if (!*buf && job->shortage && job->facts->phase == DWS_PHASE_PENDING)
+    if (!*buf && entry && entry->shortage
+        && job->facts->phase == DWS_PHASE_PENDING)
         snprintf (buf, DWS_WAITING_SIZE, "rabbit: waiting for %s",
-                  job->shortage);
+                  entry->shortage);
     return buf;
 }
 
 /* Progress
  */
 
-static void learn_progress (struct job *job, json_t *objects)
+static void learn_progress (struct job *job, struct dws_progress *p,
+                            json_t *objects)
 {
-    struct dws_progress *p = &job->note->progress;
     enum dws_state state = job->wf->state;
-
     int rc = 0;
 
     if (state == DWS_STATE_DATAIN || state == DWS_STATE_DATAOUT)
@@ -169,34 +222,37 @@ static void progress_cb (struct dws_ctx *ctx, struct job *job,
                          const struct command *cmd, json_t *report)
 {
     json_t *objects = json_object_get (report, "objects");
+    struct note *note = job ? note_of (job) : NULL;
 
     ctx->annotate->queries--;
-    if (!job || !job->note)
+    if (!note)
         return;
-    job->note->asking = false;
-    job->note->age = json_array_size (objects) / OBJECTS_PER_INTERVAL;
+    note->asking = false;
+    note->age = json_array_size (objects) / OBJECTS_PER_INTERVAL;
     if (objects && job->wf && cmd->generation == job->generation)
-        learn_progress (job, objects);
+        learn_progress (job, &note->progress, objects);
 }
 
-static void look_again (struct annotate *annotate, struct job *job)
+static void look_again (struct annotate *annotate, struct entry *entry)
 {
-    enter_list (&annotate->list, job);
+    enter_list (&annotate->list, entry);
     annotate->again = true;
 }
 
-static void ask_progress (struct annotate *annotate, struct job *job)
+static void ask_progress (struct annotate *annotate, struct entry *entry)
 {
+    struct job *job = entry->job;
+    struct note *note = entry->note;
     const char *kind = dws_waiting_kind (job->facts, job->wf);
     json_t *command;
 
     if (!kind || !agent_ready (job->ctx->agent))
         return;
-    look_again (annotate, job);
-    if (job->note->asking || annotate->queries >= QUERIES_MAX)
+    look_again (annotate, entry);
+    if (note->asking || annotate->queries >= QUERIES_MAX)
         return;
-    if (job->note->age > 0) {
-        job->note->age--;
+    if (note->age > 0) {
+        note->age--;
         return;
     }
     if (!(command = command_list (job->wf, kind))
@@ -211,31 +267,32 @@ static void ask_progress (struct annotate *annotate, struct job *job)
     }
     if (agent_query (job->ctx->agent, job, progress_cb, command) == 0) {
         annotate->queries++;
-        job->note->asking = true;
+        note->asking = true;
     }
 }
 
 /* The interval
  */
 
-static void tick_job (struct annotate *annotate, struct job *job)
+static void tick_job (struct annotate *annotate, struct entry *entry)
 {
+    struct job *job = entry->job;
     char text[DWS_WAITING_SIZE];
-    const char *shown = job->note ? job->note->text : NULL;
+    const char *shown = entry->note ? entry->note->text : NULL;
 
     if (totals_update_text (job->ctx->totals, job))     // others have a part in it
-        enter_list (&annotate->list, job);
+        enter_list (&annotate->list, entry);
     annotate_text (job, text);
     if (job->wf && job->wf->t_trouble > 0.)     // it may last
-        look_again (annotate, job);
-    if (*text && !job->waited) {    // it may be over by the next time
-        job->waited = true;
-        look_again (annotate, job);
+        look_again (annotate, entry);
+    if (*text && !entry->waited) {    // it may be over by the next time
+        entry->waited = true;
+        look_again (annotate, entry);
         return;
     }
     if (strcmp (text, shown ? shown : "") != 0) {
         if (annotate->memos == 0) {
-            look_again (annotate, job);
+            look_again (annotate, entry);
             return;
         }
         annotate->memos--;
@@ -244,11 +301,11 @@ static void tick_job (struct annotate *annotate, struct job *job)
         annotate_clear (job);
         return;
     }
-    if (!job->note && !(job->note = calloc (1, sizeof (*job->note))))
+    if (!entry->note && !(entry->note = calloc (1, sizeof (*entry->note))))
         return;
     if (!shown || strcmp (text, shown) != 0)
-        show_note (job, text);
-    ask_progress (annotate, job);
+        show_note (entry, text);
+    ask_progress (annotate, entry);
 }
 
 static void start (struct annotate *annotate)
@@ -265,18 +322,18 @@ static void annotate_tick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                               void *arg)
 {
     struct annotate *annotate = arg;
-    struct job *job;
+    struct entry *entry;
 
     if (!annotate->due) {
         annotate->again = false;
         annotate->memos = MEMOS_MAX;
         if ((annotate->due = annotate->list))
-            annotate->due->look_at = &annotate->due;
+            annotate->due->at = &annotate->due;
         annotate->list = NULL;
     }
-    for (int i = 0; i < JOBS_PER_TURN && (job = annotate->due); i++) {
-        leave_list (job);
-        tick_job (annotate, job);
+    for (int i = 0; i < JOBS_PER_TURN && (entry = annotate->due); i++) {
+        leave_list (entry);
+        tick_job (annotate, entry);
     }
     if (annotate->due) {
         timer_start (annotate->timer, 0.);
@@ -289,8 +346,10 @@ static void annotate_tick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
 void annotate_see_job (struct annotate *annotate, struct job *job)
 {
-    if (annotate) {
-        enter_list (&annotate->list, job);
+    struct entry *entry = entry_make (job);
+
+    if (entry) {
+        enter_list (&annotate->list, entry);
         start (annotate);
     }
 }
@@ -307,8 +366,8 @@ void annotate_see_all (struct annotate *annotate)
 
 static void annotate_lost_cb (struct job *job, void *arg)
 {
-    if (job->note)
-        job->note->asking = false;
+    if (note_of (job))
+        note_of (job)->asking = false;
 }
 
 void annotate_agent_lost (struct annotate *annotate)

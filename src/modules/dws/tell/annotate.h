@@ -11,19 +11,9 @@
 #ifndef DWS_ANNOTATE_H
 #define DWS_ANNOTATE_H
 
-#include "libdws/facts/progress.h"
 #include "libdws/tell/waiting.h"
 #include "base/ctx.h"
 #include "facts/jobs.h"
-
-/* Part of the record of a job that has, or had, an annotation.
- */
-struct note {
-    char *text;                     // the annotation, or NULL
-    struct dws_progress progress;
-    bool asking;                    // for newer progress
-    unsigned int age;               // intervals since the last answer
-};
 
 struct annotate *annotate_create (struct dws_ctx *ctx);
 void annotate_destroy (struct annotate *annotate);
@@ -38,9 +28,9 @@ void annotate_see_all (struct annotate *annotate);
  */
 void annotate_clear (struct job *job);
 
-/* The job's record is about to be destroyed.
+/* Note why the job has no nodes yet (tell/queued.h), or "".
  */
-void annotate_leave (struct job *job);
+void annotate_shortage (struct job *job, const char *text);
 
 /* The agent is gone: pending queries get no answer.
  */

@@ -8,7 +8,6 @@
 #include "libdws/facts/mounts.h"
 #include "libdws/facts/progress.h"
 #include "libdws/facts/servers.h"
-#include "libutil/errno_safe.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/timeline.h"
@@ -27,24 +26,12 @@ struct explanation {
     struct dws_progress progress;
 };
 
-void explain_forget (struct job *job)
+static void explanation_destroy (struct job *job, void *data)
 {
-    if (job->explanation) {
-        ERRNO_SAFE_BLOCK;
-        free (job->explanation->hosts);
-        free (job->explanation);
-        job->explanation = NULL;
-    }
-}
+    struct explanation *e = data;
 
-static void explain_lost_cb (struct job *job, void *arg)
-{
-    explain_forget (job);
-}
-
-void explain_agent_lost (struct dws_ctx *ctx)
-{
-    jobs_each (ctx->jobs, explain_lost_cb, NULL);
+    free (e->hosts);
+    free (e);
 }
 
 static void learn_details (struct job *job, struct explanation *e,
@@ -70,7 +57,7 @@ static void learn_details (struct job *job, struct explanation *e,
 static void explain_answer_cb (struct dws_ctx *ctx, struct job *job,
                                const struct command *cmd, json_t *report)
 {
-    struct explanation *e = job ? job->explanation : NULL;
+    struct explanation *e = job ? job_slot (job, SLOT_EXPLAIN) : NULL;
 
     if (!e || e->answered || !job->wf
         || cmd->generation != job->generation)
@@ -84,8 +71,9 @@ static bool ask_details (struct job *job, const char *kind)
 {
     struct explanation *e;
 
-    explain_forget (job);
-    if (!(job->explanation = e = calloc (1, sizeof (*e))))
+    job_slot_clear (job, SLOT_EXPLAIN);
+    if (!(e = job_slot_make (job, SLOT_EXPLAIN, sizeof (*e),
+                             explanation_destroy)))
         return false;
     e->state = job->wf->state;
     e->asked = monotonic_now ();
@@ -101,7 +89,7 @@ static bool ask_details (struct job *job, const char *kind)
 bool explain_ready (struct job *job)
 {
     const char *kind = dws_explain_kind (job->wf);
-    struct explanation *e = job->explanation;
+    struct explanation *e = job_slot (job, SLOT_EXPLAIN);
 
     if (!kind || agent_link (job->ctx->agent) != DWS_LINK_UP)
         return true;
@@ -117,7 +105,7 @@ const char *explain_text (struct job *job, const char *text,
                           char buf[DWS_EXPLAIN_SIZE])
 {
     struct dws_details details = { 0 };
-    const struct explanation *e = job->explanation;
+    const struct explanation *e = job_slot (job, SLOT_EXPLAIN);
 
     if (e && job->wf && e->state == job->wf->state) {
         details.hosts = e->hosts;

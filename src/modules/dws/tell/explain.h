@@ -9,12 +9,6 @@
 #include "libdws/tell/explain.h"
 #include "facts/jobs.h"
 
-/* Drop the details of a job's failure and pending queries for them: the job's
- * record is about to be destroyed, or the agent is gone.
- */
-void explain_forget (struct job *job);
-void explain_agent_lost (struct dws_ctx *ctx);
-
 /* Returns true if all facts about the failure that can be read are known.
  * Otherwise a query is under way, and jobs_changed() is called with its answer
  * or after a timeout.

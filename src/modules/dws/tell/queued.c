@@ -98,17 +98,6 @@ static void asked_all (struct queued *queued, void (*next)(struct queued *))
 /* Judgement
  */
 
-static void say (struct job *job, const char *text)
-{
-    const char *before = job->shortage ? job->shortage : "";
-
-    if (strcmp (before, text) == 0)
-        return;
-    free (job->shortage);
-    job->shortage = *text ? strdup (text) : NULL;
-    annotate_see_job (job->ctx->annotate, job);
-}
-
 static const struct dws_places *count (struct queued *queued, json_t *rabbits,
                                        struct places_of counted[COUNTED_MAX],
                                        json_t *constraint, int64_t cores)
@@ -156,16 +145,16 @@ static void judge (struct queued *queued, struct job *job, json_t *rabbits,
                        "constraints", &constraint);
     stopped = json_string_value (json_object_get (queued->queues, queue));
     if (!dws_need_read (resources, &need))
-        say (job, "");
+        annotate_shortage (job, "");
     else if (json_is_integer (json_object_get (entry, "urgency"))
              && json_integer_value (json_object_get (entry, "urgency")) == 0)
-        say (job, "its release: it is held, with urgency 0");
+        annotate_shortage (job, "its release: it is held, with urgency 0");
     else if (stopped)
-        say (job, stopped);
+        annotate_shortage (job, stopped);
     else if ((places = count (queued, rabbits, counted, constraint, need.cores)))
-        say (job, dws_shortage_text (&need, places, text));
+        annotate_shortage (job, dws_shortage_text (&need, places, text));
     else
-        say (job, "");
+        annotate_shortage (job, "");
 }
 
 static void judge_all (struct queued *queued)
@@ -331,7 +320,7 @@ static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents, void *ar
 
 void queued_see_job (struct queued *queued, const struct job *job)
 {
-    if (queued && !queued->running && is_queued (job)) {
+    if (!queued->running && is_queued (job)) {
         queued->running = true;
         timer_start (queued->timer, FIRST);
     }

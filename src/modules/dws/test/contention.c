@@ -6,6 +6,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/storage/first.h"
 #include "libdws/test/util.h"
+#include "act/action.h"
 #include "act/contention.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -131,8 +132,10 @@ static void setup (void)
 static void teardown (void)
 {
     contention_destroy (w.ctx.contention);
-    for (int i = 0; i < JOBS; i++)
+    for (int i = 0; i < JOBS; i++) {
         space_free (w.ctx.space, &w.jobs[i].claim, true);
+        job_slots_clear (&w.jobs[i]);
+    }
     json_decref (w.jobs[OTHER].reserved);
     dws_pool_destroy (w.nodes);
     space_destroy (w.ctx.space);
@@ -273,6 +276,17 @@ static void setup_wanted (const char *reserved)
     w.jobs[OTHER].reserved = J (reserved);
 }
 
+/* Since when it waits for room (act/servers.c).
+ */
+static void set_down (double t)
+{
+    struct act_job *own = job_slot_make (&w.jobs[OTHER], SLOT_ACTIONS,
+                                         sizeof (*own), slot_free);
+
+    assert_non_null (own);
+    own->t_down = t;
+}
+
 #define HALF "{'r1': 53687091200}"      // 50 GiB
 
 static void test_wanted (void **state)
@@ -289,9 +303,9 @@ static void test_wanted (void **state)
 
     /* It waits for room, and has no text for that. */
     setup_wanted (HALF);
-    w.jobs[OTHER].t_down = 1.;
+    set_down (1.);
     assert_true (look_twice ());
-    w.jobs[OTHER].t_down = 0.;
+    set_down (0.);
     assert_false (look ());
     teardown ();
 }
@@ -305,10 +319,10 @@ static void test_not_wanted (void **state)
 
         setup_wanted (how == 1 ? "{'r1': 42949672960}"       // 40 GiB: they are there
                       : how == 2 ? "{'r2': 53687091200}" : HALF);
-        w.jobs[OTHER].t_down = 1.;
+        set_down (1.);
         switch (how) {
             case 0:                     // it is on its way
-                w.jobs[OTHER].t_down = 0.;
+                set_down (0.);
                 break;
             case 2:
                 w.facts[OTHER].awaits = text;

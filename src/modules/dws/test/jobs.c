@@ -179,7 +179,11 @@ static void test_reads (void **state)
     turn (&w);
     assert_ptr_equal (jobs_find (w.ctx.jobs, 77), job);
     assert_true (underway_any (&job->underway));
+    job_slot_mark (job, SLOT_STAMP);
+    job_slot_mark (job, SLOT_LEASES);
     jobs_agent_lost (w.ctx.jobs);
+    assert_null (job_slot (job, SLOT_STAMP));
+    assert_non_null (job_slot (job, SLOT_LEASES));
     assert_false (underway_any (&job->underway));
     assert_false (is_busy (job, DWS_ACT_SAVE));
     jobs_all_known (w.ctx.jobs, JOBS_OF_KUBERNETES);
@@ -425,6 +429,68 @@ static void test_stray (void **state)
     teardown (&w);
 }
 
+static char slots[16];           // whose slots were destroyed, in that order
+
+static void destroy_first (struct job *job, void *data)
+{
+    assert_non_null (job->facts);
+    assert_null (job_slot (job, SLOT_WAITLIST));
+    strcat (slots, data);
+    free (data);
+    job_slot_mark (job, SLOT_LATE);
+}
+
+static void destroy_last (struct job *job, void *data)
+{
+    assert_null (job_slot (job, SLOT_LATE));
+    strcat (slots, data);
+    free (data);
+}
+
+static void fill (struct job *job, enum slot slot, const char *text,
+                  slot_f destroy)
+{
+    char *data = job_slot_make (job, slot, 2, destroy);
+
+    assert_non_null (data);
+    assert_int_equal (data[0], 0);
+    strcpy (data, text);
+    assert_ptr_equal (job_slot_make (job, slot, 2, destroy), data);
+}
+
+/* What parts keep about a job goes with the job, in the order of the slots.
+ */
+static void test_slots (void **state)
+{
+    struct world w;
+    struct job *job;
+    char *data;
+
+    setup (&w);
+    slots[0] = '\0';
+    assert_non_null (job = see (&w, "a", 1, false));
+    assert_null (job_slot (job, SLOT_WAITLIST));
+    fill (job, SLOT_ANNOTATE, "z", destroy_last);
+    fill (job, SLOT_WAITLIST, "a", destroy_first);
+    assert_non_null (data = job_slot_take (job, SLOT_WAITLIST));
+    free (data);
+    assert_null (job_slot_take (job, SLOT_WAITLIST));
+    job_slot_clear (job, SLOT_WAITLIST);
+    assert_string_equal (slots, "");
+    fill (job, SLOT_WAITLIST, "b", destroy_first);
+    job_slot_clear (job, SLOT_WAITLIST);
+    assert_string_equal (slots, "b");
+    assert_non_null (job_slot (job, SLOT_LATE));
+    job_slot_clear (job, SLOT_LATE);
+    fill (job, SLOT_WAITLIST, "c", destroy_first);
+    jobs_forget_workflow (job);
+    assert_string_equal (slots, "b");
+    turn (&w);
+    assert_null (jobs_find (w.ctx.jobs, 77));
+    assert_string_equal (slots, "bcz");
+    teardown (&w);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +503,7 @@ int main (void)
         cmocka_unit_test (test_doubted),
         cmocka_unit_test (test_label_changed),
         cmocka_unit_test (test_stray),
+        cmocka_unit_test (test_slots),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ static bool admit (struct job *job)
 
     assert_true (dws_limits_find (w.config.storage_limits, &subject,
                                   &applying));
-    totals_set_rules (w.ctx.totals, job, &applying);
+    totals_set_rules (job, &applying);
     return totals_admit (w.ctx.totals, job);
 }
 
@@ -269,7 +269,7 @@ static void forget (int i)
     struct job *job = &w.jobs[i];
     struct model *m = &w.models[i];
 
-    totals_forget_job (w.ctx.totals, job);
+    job_slot_clear (job, SLOT_TOTALS);
     space_free (w.ctx.space, &job->claim, true);
     dws_job_destroy (job->facts);
     dws_breakdowns_destroy (m->wf.breakdowns);

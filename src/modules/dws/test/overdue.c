@@ -57,6 +57,7 @@ static void setup (void)
 
 static void teardown (void)
 {
+    job_slots_clear (&w.job);
     overdue_destroy (w.overdue);
     flux_close (w.ctx.h);
     flux_close (w.other);

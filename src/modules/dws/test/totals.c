@@ -108,7 +108,7 @@ static void teardown (struct world *w)
 {
     totals_destroy (w->ctx.totals);
     for (size_t i = 0; i < w->count; i++) {
-        assert_null (w->jobs[i].share);
+        assert_null (job_slot (&w->jobs[i], SLOT_TOTALS));
         dws_job_destroy (w->jobs[i].facts);
     }
     free (w->jobs);
@@ -131,7 +131,7 @@ static bool admit (struct world *w, size_t i)
 
     assert_true (dws_limits_find (w->config.storage_limits, &subject,
                                   &applying));
-    totals_set_rules (w->ctx.totals, job, &applying);
+    totals_set_rules (job, &applying);
     return totals_admit (w->ctx.totals, job);
 }
 

@@ -14,7 +14,7 @@
 #define JOBS 5
 
 struct world {
-    struct waitlist *waitlist;
+    struct dws_ctx ctx;
     struct job jobs[JOBS];
     struct dws_job facts[JOBS];
     struct dws_workflow workflows[JOBS];
@@ -29,7 +29,7 @@ void jobs_changed (struct job *job)
 {
     snprintf (looked + strlen (looked), sizeof (looked) - strlen (looked),
               "%d", (int)(job - current->jobs));
-    waitlist_see_job (current->waitlist, job);
+    waitlist_see_job (current->ctx.waitlist, job);
 }
 
 static void setup (struct world *w)
@@ -37,8 +37,9 @@ static void setup (struct world *w)
     memset (w, 0, sizeof (*w));
     current = w;
     looked[0] = '\0';
-    assert_non_null (w->waitlist = waitlist_create ());
+    assert_non_null (w->ctx.waitlist = waitlist_create ());
     for (int i = 0; i < JOBS; i++) {
+        w->jobs[i].ctx = &w->ctx;
         w->jobs[i].facts = &w->facts[i];
         w->jobs[i].wf = &w->workflows[i];
         w->jobs[i].t_alloc = 100. + i;
@@ -51,10 +52,10 @@ static void setup (struct world *w)
 static void teardown (struct world *w)
 {
     for (int i = 0; i < JOBS; i++) {
-        waitlist_leave (w->waitlist, &w->jobs[i]);
+        waitlist_leave (&w->jobs[i]);
         assert_null (w->facts[i].awaits);
     }
-    waitlist_destroy (w->waitlist);
+    waitlist_destroy (w->ctx.waitlist);
 }
 
 static void await (struct world *w, int i, const char *rabbits, bool queued)
@@ -62,7 +63,7 @@ static void await (struct world *w, int i, const char *rabbits, bool queued)
     json_t *keys = J ("{'k': true}");
     json_t *r = J (rabbits);
 
-    assert_int_equal (waitlist_wait (w->waitlist, &w->jobs[i], keys, r, queued,
+    assert_int_equal (waitlist_wait (w->ctx.waitlist, &w->jobs[i], keys, r, queued,
                                      "k"), 0);
     assert_string_equal (w->facts[i].awaits, "k");
     json_decref (keys);
@@ -84,7 +85,7 @@ static void assert_before (struct world *w, int i, const char *rabbits,
     json_t *r = J (rabbits);
     char buf[JOBS + 1] = "";
 
-    assert_int_equal (waitlist_before (w->waitlist, &w->jobs[i], r, add_before, buf),
+    assert_int_equal (waitlist_before (w->ctx.waitlist, &w->jobs[i], r, add_before, buf),
                       0);
     assert_string_equal (buf, want);
     json_decref (r);
@@ -160,12 +161,12 @@ static void test_wake (void **state)
     await (&w, 1, AB, true);
     await (&w, 2, A, false);
     await (&w, 3, B, true);
-    waitlist_wake (w.waitlist, rabbits);
+    waitlist_wake (w.ctx.waitlist, rabbits);
     assert_looked ("124");
-    waitlist_leave (w.waitlist, &w.jobs[1]);
+    waitlist_leave (&w.jobs[1]);
     assert_looked ("234");
-    waitlist_leave (w.waitlist, &w.jobs[1]);
-    waitlist_leave (w.waitlist, &w.jobs[0]);
+    waitlist_leave (&w.jobs[1]);
+    waitlist_leave (&w.jobs[0]);
     assert_looked ("");
     assert_before (&w, 4, A, "");
     json_decref (rabbits);
@@ -182,7 +183,7 @@ static void test_over (void **state)
         setup (&w);
         await (&w, 1, A, true);
         await (&w, 2, A, true);
-        waitlist_see_job (w.waitlist, &w.jobs[1]);
+        waitlist_see_job (w.ctx.waitlist, &w.jobs[1]);
         assert_before (&w, 2, A, "1");
         switch (how) {
             case 0:
@@ -210,7 +211,7 @@ static void test_over (void **state)
                 w.workflows[1].desired = DWS_STATE_TEARDOWN;
                 break;
         }
-        waitlist_see_job (w.waitlist, &w.jobs[1]);
+        waitlist_see_job (w.ctx.waitlist, &w.jobs[1]);
         assert_looked ("2");
         assert_null (w.facts[1].awaits);
         assert_before (&w, 2, A, "");
@@ -230,10 +231,10 @@ static void test_all_over (void **state)
         await (&w, i, A, true);
         w.facts[i].exception = i > 0;
     }
-    waitlist_wake (w.waitlist, rabbits);
+    waitlist_wake (w.ctx.waitlist, rabbits);
     for (int i = 1; i < JOBS; i++)
-        assert_null (w.jobs[i].waiter);
-    assert_non_null (w.jobs[0].waiter);
+        assert_null (job_slot (&w.jobs[i], SLOT_WAITLIST));
+    assert_non_null (job_slot (&w.jobs[0], SLOT_WAITLIST));
     json_decref (rabbits);
     teardown (&w);
     waitlist_destroy (NULL);
@@ -250,15 +251,15 @@ static void test_room (void **state)
     assert_true (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
     assert_false (waitlist_room_before (&w.jobs[1], &w.jobs[0]));
     assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[0]));
-    assert_int_equal (waitlist_wait_room (w.waitlist, &w.jobs[1], "room"), 0);
-    assert_int_equal (waitlist_wait_room (w.waitlist, &w.jobs[0], "room"), 0);
+    assert_int_equal (waitlist_wait_room (w.ctx.waitlist, &w.jobs[1], "room"), 0);
+    assert_int_equal (waitlist_wait_room (w.ctx.waitlist, &w.jobs[0], "room"), 0);
     assert_string_equal (w.facts[0].awaits, "room");
     assert_before (&w, 2, A, "");
     assert_looked ("");
     // the first looks again; the next when that has left
-    waitlist_wake_room (w.waitlist);
+    waitlist_wake_room (w.ctx.waitlist);
     assert_looked ("0");
-    waitlist_leave (w.waitlist, &w.jobs[0]);
+    waitlist_leave (&w.jobs[0]);
     assert_looked ("1");
     // one that has storage, or has ended, or waits for something else
     w.jobs[0].claim.bytes = J ("{'a': 1}");
@@ -270,7 +271,7 @@ static void test_room (void **state)
     w.facts[0].exception = false;
     await (&w, 0, A, true);
     assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
-    waitlist_wake_room (w.waitlist);
+    waitlist_wake_room (w.ctx.waitlist);
     assert_looked ("1");
     teardown (&w);
 }
