@@ -228,18 +228,16 @@ static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
 struct contention *contention_create (struct dws_ctx *ctx)
 {
-    flux_reactor_t *r = flux_get_reactor (ctx->h);
     struct contention *contention;
 
     if (!(contention = calloc (1, sizeof (*contention))))
         return NULL;
     contention->ctx = ctx;
-    if (!(contention->timer = flux_timer_watcher_create (r, LOOK, 0., look_cb,
-                                                         contention))) {
+    if (!(contention->timer = timer_make (ctx->h, look_cb, contention))) {
         contention_destroy (contention);
         return NULL;
     }
-    flux_watcher_start (contention->timer);
+    timer_start (contention->timer, LOOK);
     return contention;
 }
 

@@ -260,9 +260,7 @@ struct drafts *drafts_create (struct dws_ctx *ctx)
         return NULL;
     drafts->ctx = ctx;
     drafts->tail = &drafts->head;
-    if (!(drafts->timer =
-              flux_timer_watcher_create (flux_get_reactor (ctx->h), 0., 0.,
-                                         drafts_timer_cb, drafts))) {
+    if (!(drafts->timer = timer_make (ctx->h, drafts_timer_cb, drafts))) {
         drafts_destroy (drafts);
         return NULL;
     }

@@ -363,7 +363,6 @@ void expire_look (struct expire *expire)
 
 struct expire *expire_create (struct dws_ctx *ctx)
 {
-    flux_reactor_t *r = flux_get_reactor (ctx->h);
     struct expire *expire;
 
     if (!(expire = calloc (1, sizeof (*expire))))
@@ -372,10 +371,9 @@ struct expire *expire_create (struct dws_ctx *ctx)
     expire->busy = json_object ();
     expire->failed = json_object ();
     if (!expire->busy || !expire->failed
-        || !(expire->timer = flux_timer_watcher_create (r, 0., 0., timer_cb,
-                                                        expire))
-        || !(expire->retry = retry_create (r, RETRY_MIN, RETRY_MAX, retry_cb,
-                                           expire))) {
+        || !(expire->timer = timer_make (ctx->h, timer_cb, expire))
+        || !(expire->retry = retry_create (ctx->h, RETRY_MIN, RETRY_MAX,
+                                           retry_cb, expire))) {
         expire_destroy (expire);
         return NULL;
     }

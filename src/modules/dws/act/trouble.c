@@ -8,6 +8,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/trouble.h"
+#include "base/timer.h"
 
 #define INTERVAL_MIN 60.
 #define INTERVAL_MAX 3600.
@@ -88,13 +89,11 @@ static struct trouble *add_trouble (struct troubles *troubles,
     t->kind = kind;
     t->code = code;
     t->interval = INTERVAL_MIN;
-    t->timer = flux_timer_watcher_create (flux_get_reactor (troubles->ctx->h),
-                                          t->interval, 0., trouble_timer_cb, t);
-    if (!t->timer) {
+    if (!(t->timer = timer_make (troubles->ctx->h, trouble_timer_cb, t))) {
         trouble_destroy (t);
         return NULL;
     }
-    flux_watcher_start (t->timer);
+    timer_start (t->timer, t->interval);
     t->next = troubles->head;
     troubles->head = t;
     return t;

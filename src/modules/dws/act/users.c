@@ -139,9 +139,7 @@ struct users *users_create (struct dws_ctx *ctx)
     if (!(users = calloc (1, sizeof (*users))))
         return NULL;
     users->ctx = ctx;
-    if (!(users->again = flux_timer_watcher_create (flux_get_reactor (ctx->h),
-                                                    0., 0., again_cb,
-                                                    users))) {
+    if (!(users->again = timer_make (ctx->h, again_cb, users))) {
         users_destroy (users);
         return NULL;
     }

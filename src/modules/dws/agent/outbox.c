@@ -120,9 +120,7 @@ struct outbox *outbox_create (flux_t *h, void (*failed)(void *arg), void *arg)
     box->failed = failed;
     box->arg = arg;
     if (!(box->commands = json_array ())
-        || !(box->timer =
-                 flux_timer_watcher_create (flux_get_reactor (h), 0., 0.,
-                                            outbox_timer_cb, box))) {
+        || !(box->timer = timer_make (h, outbox_timer_cb, box))) {
         outbox_destroy (box);
         errno = ENOMEM;
         return NULL;

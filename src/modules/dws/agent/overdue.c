@@ -75,10 +75,7 @@ struct overdue *overdue_create (struct dws_ctx *ctx)
     if (!(overdue = calloc (1, sizeof (*overdue))))
         return NULL;
     overdue->ctx = ctx;
-    if (!(overdue->timer = flux_timer_watcher_create (flux_get_reactor (ctx->h),
-                                                      INTERVAL, 0.,
-                                                      overdue_timer_cb,
-                                                      overdue))) {
+    if (!(overdue->timer = timer_make (ctx->h, overdue_timer_cb, overdue))) {
         overdue_destroy (overdue);
         return NULL;
     }

@@ -117,15 +117,12 @@ static void stamps_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
 struct stamps *stamps_create (struct dws_ctx *ctx)
 {
-    flux_reactor_t *r = flux_get_reactor (ctx->h);
     struct stamps *stamps;
 
     if (!(stamps = calloc (1, sizeof (*stamps))))
         return NULL;
     stamps->ctx = ctx;
-    if (!(stamps->timer = flux_timer_watcher_create (r, 0., 0.,
-                                                     stamps_timer_cb,
-                                                     stamps))) {
+    if (!(stamps->timer = timer_make (ctx->h, stamps_timer_cb, stamps))) {
         stamps_destroy (stamps);
         return NULL;
     }

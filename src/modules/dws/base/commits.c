@@ -8,6 +8,7 @@
 
 #include "libutil/errno_safe.h"
 #include "base/commits.h"
+#include "base/timer.h"
 
 /* Upper bound on writers of one commit: with the largest records its message is
  * a few MiB.
@@ -142,9 +143,7 @@ struct commits *commits_create (flux_t *h)
     if (!(commits = calloc (1, sizeof (*commits))))
         return NULL;
     commits->h = h;
-    if (!(commits->timer = flux_timer_watcher_create (flux_get_reactor (h),
-                                                      0., 0., commits_timer_cb,
-                                                      commits))) {
+    if (!(commits->timer = timer_make (h, commits_timer_cb, commits))) {
         commits_destroy (commits);
         return NULL;
     }

@@ -162,7 +162,6 @@ struct process *process_create (flux_t *h, const char *name, json_t *argv,
                                 const char *input, double limit,
                                 process_f cb, void *arg)
 {
-    flux_reactor_t *r = flux_get_reactor (h);
     struct process *process;
 
     if (!(process = calloc (1, sizeof (*process))))
@@ -172,9 +171,7 @@ struct process *process_create (flux_t *h, const char *name, json_t *argv,
     process->cb = cb;
     process->arg = arg;
     if (!(process->name = strdup (name))
-        || !(process->timer = flux_timer_watcher_create (r, 0., 0.,
-                                                         process_timer_cb,
-                                                         process))
+        || !(process->timer = timer_make (h, process_timer_cb, process))
         || start (process, argv, input) < 0) {
         process_destroy (process);
         return NULL;

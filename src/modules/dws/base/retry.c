@@ -26,7 +26,7 @@ static void retry_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
     retry->cb (retry->arg);
 }
 
-struct retry *retry_create (flux_reactor_t *r, double min, double max,
+struct retry *retry_create (flux_t *h, double min, double max,
                             retry_f cb, void *arg)
 {
     struct retry *retry;
@@ -38,8 +38,7 @@ struct retry *retry_create (flux_reactor_t *r, double min, double max,
     retry->max = max;
     retry->cb = cb;
     retry->arg = arg;
-    if (!(retry->timer = flux_timer_watcher_create (r, min, 0.,
-                                                    retry_timer_cb, retry))) {
+    if (!(retry->timer = timer_make (h, retry_timer_cb, retry))) {
         retry_destroy (retry);
         return NULL;
     }

@@ -16,7 +16,7 @@ typedef void (*retry_f)(void *arg);
 /* 'min' and 'max' are the first and the largest delay before 'cb' is called
  * (s).
  */
-struct retry *retry_create (flux_reactor_t *r, double min, double max,
+struct retry *retry_create (flux_t *h, double min, double max,
                             retry_f cb, void *arg);
 void retry_destroy (struct retry *retry);
 

@@ -5,6 +5,11 @@
 
 #include "base/timer.h"
 
+flux_watcher_t *timer_make (flux_t *h, flux_watcher_f cb, void *arg)
+{
+    return flux_timer_watcher_create (flux_get_reactor (h), 0., 0., cb, arg);
+}
+
 void timer_start (flux_watcher_t *w, double after)
 {
     flux_watcher_stop (w);

@@ -8,6 +8,10 @@
 
 #include <flux/core.h>
 
+/* A timer that is not running. Returns NULL with errno set.
+ */
+flux_watcher_t *timer_make (flux_t *h, flux_watcher_f cb, void *arg);
+
 /* Make a timer expire once, 'after' seconds from now, whether it is running or
  * not.
  */

@@ -203,11 +203,9 @@ static void job_wake_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
  */
 void jobs_wake (struct job *job, double after)
 {
-    flux_reactor_t *r = flux_get_reactor (job->ctx->h);
 
     if (!job->wake
-        && !(job->wake = flux_timer_watcher_create (r, after, 0., job_wake_cb,
-                                                    job)))
+        && !(job->wake = timer_make (job->ctx->h, job_wake_cb, job)))
         safe_log_error (job->ctx->h, "timer");
     else
         timer_start (job->wake, after);
@@ -526,10 +524,9 @@ static void job_retry_cb (void *arg)
 
 static void repeat_later (struct job *job)
 {
-    flux_reactor_t *r = flux_get_reactor (job->ctx->h);
 
     if (!job->retry
-        && !(job->retry = retry_create (r, BACKOFF_MIN, BACKOFF_MAX,
+        && !(job->retry = retry_create (job->ctx->h, BACKOFF_MIN, BACKOFF_MAX,
                                         job_retry_cb, job)))
         safe_log_error (job->ctx->h, "timer");
     else
@@ -593,15 +590,13 @@ void jobs_agent_lost (struct jobs *jobs)
 struct jobs *jobs_create (struct dws_ctx *ctx)
 {
     struct jobs *jobs;
-    flux_reactor_t *r = flux_get_reactor (ctx->h);
 
     if (!(jobs = calloc (1, sizeof (*jobs))))
         return NULL;
     jobs->ctx = ctx;
     jobs->tail = &jobs->head;
     if (!(jobs->map = idmap_create (job_destroy))
-        || !(jobs->kick = flux_timer_watcher_create (r, 0., 0.,
-                                                     jobs_kick_cb, jobs))) {
+        || !(jobs->kick = timer_make (ctx->h, jobs_kick_cb, jobs))) {
         jobs_destroy (jobs);
         return NULL;
     }

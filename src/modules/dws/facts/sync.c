@@ -167,8 +167,8 @@ struct sync *sync_create (struct dws_ctx *ctx)
     if (!(sync = calloc (1, sizeof (*sync))))
         return NULL;
     sync->ctx = ctx;
-    if (!(sync->retry = retry_create (flux_get_reactor (ctx->h), DELAY_MIN,
-                                      DELAY_MAX, sync_retry_cb, sync))) {
+    if (!(sync->retry = retry_create (ctx->h, DELAY_MIN, DELAY_MAX,
+                                      sync_retry_cb, sync))) {
         sync_destroy (sync);
         return NULL;
     }

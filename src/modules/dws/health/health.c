@@ -516,7 +516,6 @@ json_t *health_status (const struct health *health)
 
 struct health *health_create (struct dws_ctx *ctx)
 {
-    flux_reactor_t *r = flux_get_reactor (ctx->h);
     struct health *health;
 
     if (!(health = calloc (1, sizeof (*health))))
@@ -525,11 +524,9 @@ struct health *health_create (struct dws_ctx *ctx)
     health->told_up = UP_UNTOLD;
     if (!(health->stuck = json_object ())
         || !(health->clean = json_object ())
-        || !(health->retry = retry_create (r, DELAY_MIN, DELAY_MAX,
+        || !(health->retry = retry_create (ctx->h, DELAY_MIN, DELAY_MAX,
                                            health_retry_cb, health))
-        || !(health->kick = flux_timer_watcher_create (r, 0., 0.,
-                                                       health_kick_cb,
-                                                       health))) {
+        || !(health->kick = timer_make (ctx->h, health_kick_cb, health))) {
         health_destroy (health);
         errno = ENOMEM;
         return NULL;

@@ -177,16 +177,14 @@ static void suspects_timer_cb (flux_reactor_t *r, flux_watcher_t *w,
 
 struct suspects *suspects_create (struct dws_ctx *ctx)
 {
-    flux_reactor_t *r = flux_get_reactor (ctx->h);
     struct suspects *suspects;
 
     if (!(suspects = calloc (1, sizeof (*suspects))))
         return NULL;
     suspects->ctx = ctx;
     if (!(suspects->rabbits = json_object ())
-        || !(suspects->timer = flux_timer_watcher_create (r, 0., 0.,
-                                                          suspects_timer_cb,
-                                                          suspects))) {
+        || !(suspects->timer = timer_make (ctx->h, suspects_timer_cb,
+                                           suspects))) {
         suspects_destroy (suspects);
         errno = ENOMEM;
         return NULL;

@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/timeline.h"
+#include "base/timer.h"
 #include "facts/config.h"
 #include "health/systemstatus.h"
 
@@ -181,8 +182,7 @@ struct systemstatus *systemstatus_create (struct dws_ctx *ctx)
         return NULL;
     status->ctx = ctx;
     if (!(status->since = json_object ())
-        || !(status->grace = flux_timer_watcher_create (
-                 flux_get_reactor (ctx->h), 0., 0., grace_cb, status))) {
+        || !(status->grace = timer_make (ctx->h, grace_cb, status))) {
         systemstatus_destroy (status);
         errno = ENOMEM;
         return NULL;

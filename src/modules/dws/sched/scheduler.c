@@ -382,7 +382,6 @@ bool scheduler_settled (const struct scheduler *sched)
 
 struct scheduler *scheduler_create (struct dws_ctx *ctx)
 {
-    flux_reactor_t *r = flux_get_reactor (ctx->h);
     struct scheduler *sched;
 
     if (!(sched = calloc (1, sizeof (*sched))))
@@ -393,10 +392,9 @@ struct scheduler *scheduler_create (struct dws_ctx *ctx)
 
         link->sched = sched;
         link->backend = &backends[i];
-        if (!(link->retry = retry_create (r, DELAY_MIN, DELAY_MAX,
+        if (!(link->retry = retry_create (ctx->h, DELAY_MIN, DELAY_MAX,
                                           link_retry_cb, link))
-            || !(link->look = flux_timer_watcher_create (r, LOOK, 0., look_cb,
-                                                         link))) {
+            || !(link->look = timer_make (ctx->h, look_cb, link))) {
             scheduler_destroy (sched);
             return NULL;
         }

@@ -384,9 +384,7 @@ struct annotate *annotate_create (struct dws_ctx *ctx)
     if (!(annotate = calloc (1, sizeof (*annotate))))
         return NULL;
     annotate->ctx = ctx;
-    if (!(annotate->timer =
-              flux_timer_watcher_create (flux_get_reactor (ctx->h), 0., 0.,
-                                         annotate_tick_cb, annotate))) {
+    if (!(annotate->timer = timer_make (ctx->h, annotate_tick_cb, annotate))) {
         annotate_destroy (annotate);
         return NULL;
     }

@@ -380,8 +380,8 @@ struct notices *notices_create (struct dws_ctx *ctx)
     if (!(notices = calloc (1, sizeof (*notices))))
         return NULL;
     notices->ctx = ctx;
-    if (!(notices->retry = retry_create (flux_get_reactor (ctx->h), RETRY_MIN,
-                                         RETRY_MAX, end_deferral, notices))
+    if (!(notices->retry = retry_create (ctx->h, RETRY_MIN, RETRY_MAX,
+                                         end_deferral, notices))
         || read_notices (notices) < 0) {
         notices_destroy (notices);
         return NULL;

@@ -334,9 +334,7 @@ struct queued *queued_create (struct dws_ctx *ctx)
         return NULL;
     queued->ctx = ctx;
     if (!(queued->jobs = json_object ()) || !(queued->queues = json_object ())
-        || !(queued->timer =
-                 flux_timer_watcher_create (flux_get_reactor (ctx->h), 0., 0.,
-                                            look_cb, queued))) {
+        || !(queued->timer = timer_make (ctx->h, look_cb, queued))) {
         queued_destroy (queued);
         return NULL;
     }
