@@ -5,7 +5,6 @@
  * the message applies.
  */
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -180,22 +179,6 @@ static const struct rule *find_advice (const struct dws_workflow *wf,
     return rule;
 }
 
-static void add_note (char *buf, size_t *len, const char *fmt, ...)
-    __attribute__ ((format (printf, 3, 4)));
-
-static void add_note (char *buf, size_t *len, const char *fmt, ...)
-{
-    char part[DWS_EXPLAIN_SIZE];
-    va_list ap;
-    int n;
-
-    va_start (ap, fmt);
-    n = vsnprintf (part, sizeof (part), fmt, ap);
-    va_end (ap);
-    if (n > 0)
-        *len += strlen (dws_clean (part, buf + *len, DWS_EXPLAIN_SIZE - *len));
-}
-
 static bool is_given (const char *s)
 {
     return s && *s;
@@ -217,18 +200,17 @@ const char *dws_explain (const struct dws_workflow *wf,
 {
     static const struct dws_details none;
     const struct rule *rule;
-    size_t len = 0;
+    struct dws_text t = { .buf = buf, .size = DWS_EXPLAIN_SIZE };
 
     if (!details)
         details = &none;
     rule = find_advice (wf, text, details->movement);
-    add_note (buf, &len, "%s", text);
+    dws_say (&t, "%s", text);
     if (is_given (details->hosts))
-        add_note (buf, &len, " (not ready: %s)", details->hosts);
+        dws_say (&t, " (not ready: %s)", details->hosts);
     if (is_given (details->movement) && !has_failure (text, details->movement))
-        add_note (buf, &len, " (data movement: %s)", details->movement);
-    add_note (buf, &len, " [fault: %s; %s]", fault_name (rule->fault),
-              rule->advice);
+        dws_say (&t, " (data movement: %s)", details->movement);
+    dws_say (&t, " [fault: %s; %s]", fault_name (rule->fault), rule->advice);
     return buf;
 }
 

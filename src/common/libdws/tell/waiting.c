@@ -3,7 +3,6 @@
  * See waiting.h.
  */
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,28 +10,6 @@
 #include "libdws/directive/command.h"
 #include "libdws/util/clean.h"
 #include "waiting.h"
-
-struct text {
-    char *buf;
-    size_t len;
-};
-
-static void say (struct text *t, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
-
-static void say (struct text *t, const char *fmt, ...)
-{
-    char part[DWS_WAITING_SIZE];
-    va_list ap;
-    int n;
-
-    va_start (ap, fmt);
-    n = vsnprintf (part, sizeof (part), fmt, ap);
-    va_end (ap);
-    if (n > 0)
-        t->len += strlen (dws_clean (part, t->buf + t->len,
-                                     DWS_WAITING_SIZE - t->len));
-}
 
 static bool asks (const struct dws_job *job, unsigned int commands)
 {
@@ -45,24 +22,24 @@ static bool is_current (const struct dws_progress *p,
     return p && p->state == wf->state;
 }
 
-static void add_mounts (struct text *t, const struct dws_job *job,
+static void add_mounts (struct dws_text *t, const struct dws_job *job,
                         const struct dws_workflow *wf,
                         const struct dws_progress *p)
 {
     bool mounting = wf->state == DWS_STATE_PRERUN;
 
     if (is_current (p, wf) && p->hosts > 0 && p->hosts_done < p->hosts)
-        say (t, "%s %zu/%zu nodes", mounting ? "mounting" : "unmounting",
-             p->hosts_done, p->hosts);
+        dws_say (t, "%s %zu/%zu nodes", mounting ? "mounting" : "unmounting",
+                 p->hosts_done, p->hosts);
     else if (asks (job, DWS_COMMAND_CONTAINER)
              && ((is_current (p, wf) && p->hosts_done == p->hosts)
                  || !asks (job, DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW)))
-        say (t, "%s containers", mounting ? "starting" : "stopping");
+        dws_say (t, "%s containers", mounting ? "starting" : "stopping");
     else
-        say (t, "%s", mounting ? "mounting" : "unmounting");
+        dws_say (t, "%s", mounting ? "mounting" : "unmounting");
 }
 
-static void add_rate (struct text *t, double rate)
+static void add_rate (struct dws_text *t, double rate)
 {
     static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
     size_t i = 0;
@@ -71,54 +48,54 @@ static void add_rate (struct text *t, double rate)
         rate /= 1000.;
         i++;
     }
-    say (t, ", %.3g %s/s", rate, units[i]);
+    dws_say (t, ", %.3g %s/s", rate, units[i]);
 }
 
-static void add_left (struct text *t, double seconds)
+static void add_left (struct dws_text *t, double seconds)
 {
     if (seconds < 59.5)
-        say (t, ", %.0fs left", seconds);
+        dws_say (t, ", %.0fs left", seconds);
     else if (seconds < 3570.)
-        say (t, ", %.0fm left", seconds / 60.);
+        dws_say (t, ", %.0fm left", seconds / 60.);
     else
-        say (t, ", %.1fh left", seconds / 3600.);
+        dws_say (t, ", %.1fh left", seconds / 3600.);
 }
 
-static void add_movements (struct text *t, const struct dws_workflow *wf,
+static void add_movements (struct dws_text *t, const struct dws_workflow *wf,
                            const struct dws_progress *p)
 {
-    say (t, "staging %s", wf->state == DWS_STATE_DATAIN ? "in" : "out");
+    dws_say (t, "staging %s", wf->state == DWS_STATE_DATAIN ? "in" : "out");
     if (!is_current (p, wf) || p->movements == 0)
         return;
-    say (t, " %d%%", (int)p->percent);
+    dws_say (t, " %d%%", (int)p->percent);
     if (p->rate > 0.)
         add_rate (t, p->rate);
     if (p->left > 0.)
         add_left (t, p->left);
     else if (p->files > 0.)
-        say (t, ", %.0f file%s", p->files, p->files == 1. ? "" : "s");
+        dws_say (t, ", %.0f file%s", p->files, p->files == 1. ? "" : "s");
     if (p->movements > 1)
-        say (t, ", %zu/%zu copies", p->movements_done, p->movements);
+        dws_say (t, ", %zu/%zu copies", p->movements_done, p->movements);
     if (*p->failure)
-        say (t, ", one failed");
+        dws_say (t, ", one failed");
 }
 
 /* A job that is to have its data before it has nodes.
  */
-static void add_first (struct text *t, const struct dws_job *job,
+static void add_first (struct dws_text *t, const struct dws_job *job,
                        const struct dws_workflow *wf)
 {
     if (!wf->breakdowns)
-        say (t, "checking the directives");
+        dws_say (t, "checking the directives");
     else if (job->awaits)
-        say (t, "waiting for %s", job->awaits);
+        dws_say (t, "waiting for %s", job->awaits);
     else if (job->waits)
-        say (t, "waiting for its other dependencies, or to be released");
+        dws_say (t, "waiting for its other dependencies, or to be released");
     else
-        say (t, "choosing rabbits");
+        dws_say (t, "choosing rabbits");
 }
 
-static void add_state (struct text *t, const struct dws_job *job,
+static void add_state (struct dws_text *t, const struct dws_job *job,
                        const struct dws_workflow *wf,
                        const struct dws_progress *p, double now)
 {
@@ -128,25 +105,25 @@ static void add_state (struct text *t, const struct dws_job *job,
             if (job->phase == DWS_PHASE_DEPEND && dws_is_first (job, wf))
                 add_first (t, job, wf);
             else if (job->awaits)
-                say (t, "waiting for %s", job->awaits);
+                dws_say (t, "waiting for %s", job->awaits);
             else if (job->phase != DWS_PHASE_PROLOG)
-                say (t, "checking the directives");
+                dws_say (t, "checking the directives");
             else
-                say (t, "assigning storage");
+                dws_say (t, "assigning storage");
             break;
         case DWS_STATE_SETUP:
-            say (t, "%s", asks (job, DWS_COMMAND_CREATE_PERSISTENT)
-                          ? "creating a persistent file system"
-                          : asks (job, DWS_COMMAND_JOBDW)
-                          ? "creating file systems"
-                          : "preparing storage");
+            dws_say (t, "%s", asks (job, DWS_COMMAND_CREATE_PERSISTENT)
+                              ? "creating a persistent file system"
+                              : asks (job, DWS_COMMAND_JOBDW)
+                              ? "creating file systems"
+                              : "preparing storage");
             if (is_current (p, wf) && *p->behind)
-                say (t, ", not ready: %s", p->behind);
+                dws_say (t, ", not ready: %s", p->behind);
             break;
         case DWS_STATE_DATAIN:
         case DWS_STATE_DATAOUT:
             if (job->phase == DWS_PHASE_PENDING)
-                say (t, "waiting for nodes next to its data");
+                dws_say (t, "waiting for nodes next to its data");
             else
                 add_movements (t, wf, p);
             break;
@@ -155,14 +132,14 @@ static void add_state (struct text *t, const struct dws_job *job,
             add_mounts (t, job, wf, p);
             break;
         case DWS_STATE_TEARDOWN:
-            say (t, "%s", asks (job, DWS_COMMAND_DESTROY_PERSISTENT)
-                          ? "destroying a persistent file system"
-                          : "removing file systems");
+            dws_say (t, "%s", asks (job, DWS_COMMAND_DESTROY_PERSISTENT)
+                              ? "destroying a persistent file system"
+                              : "removing file systems");
             break;
     }
     if (*wf->message && wf->status != DWS_STATUS_ERROR
         && dws_workflow_troubled (wf, now))
-        say (t, ": %s", wf->message);
+        dws_say (t, ": %s", wf->message);
 }
 
 static bool is_held (const struct dws_job *job, const struct dws_workflow *wf)
@@ -181,25 +158,25 @@ const char *dws_waiting_text (const struct dws_job *job,
                               double now,
                               char buf[DWS_WAITING_SIZE])
 {
-    struct text t = { buf, 0 };
+    struct dws_text t = { .buf = buf, .size = DWS_WAITING_SIZE };
 
     buf[0] = '\0';
     if (!is_held (job, wf))
         return buf;
-    say (&t, "rabbit: ");
+    dws_say (&t, "rabbit: ");
     if (link == DWS_LINK_NO_AGENT)
-        say (&t, "waiting for the rabbit agent flux-coral2-dws");
+        dws_say (&t, "waiting for the rabbit agent flux-coral2-dws");
     else if (link == DWS_LINK_NO_SERVER)
-        say (&t, "waiting for the Kubernetes API server");
+        dws_say (&t, "waiting for the Kubernetes API server");
     else if (!wf && job->phase == DWS_PHASE_DEPEND && job->awaits)
-        say (&t, "waiting for %s", job->awaits);
+        dws_say (&t, "waiting for %s", job->awaits);
     else if (!wf)
-        say (&t, "%s", job->phase == DWS_PHASE_EPILOG ? "cleaning up"
-                                                      : "creating a workflow");
+        dws_say (&t, "%s", job->phase == DWS_PHASE_EPILOG ? "cleaning up"
+                                                          : "creating a workflow");
     else
         add_state (&t, job, wf, p, now);
     if (link == DWS_LINK_UP && trouble)
-        say (&t, ", Kubernetes has trouble: %s", trouble);
+        dws_say (&t, ", Kubernetes has trouble: %s", trouble);
     return buf;
 }
 

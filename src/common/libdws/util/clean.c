@@ -4,8 +4,10 @@
  */
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,4 +64,17 @@ char *dws_clean_copy (const char *text)
     }
     dws_clean (text, buf, size);
     return buf;
+}
+
+void dws_say (struct dws_text *t, const char *fmt, ...)
+{
+    char part[t->size];
+    va_list ap;
+    int n;
+
+    va_start (ap, fmt);
+    n = vsnprintf (part, sizeof (part), fmt, ap);
+    va_end (ap);
+    if (n > 0)
+        t->len += strlen (dws_clean (part, t->buf + t->len, t->size - t->len));
 }

@@ -25,4 +25,15 @@ const char *dws_clean (const char *text, char *buf, size_t size);
  */
 char *dws_clean_copy (const char *text);
 
+/* A text that is put together in 'buf', cleaned.
+ */
+struct dws_text {
+    char *buf;
+    size_t size;
+    size_t len;                 // of the text so far
+};
+
+void dws_say (struct dws_text *t, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
 #endif /* !LIBDWS_CLEAN_H */
