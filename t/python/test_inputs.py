@@ -33,7 +33,8 @@ def of_plugin() -> dict[str, str]:
     """Requests of dws-jobtap.so: the job manager lets the owner alone call them, but
     for the one that returns nothing that a user cannot see anyway."""
     text = (SOURCES / "dws-jobtap" / "service.c").read_text()
-    found = re.findall(r'^    \{ "([a-z-]+)", \w+_cb, \{', text, re.MULTILINE)
+    entry = r'^    \{ "([a-z-]+)", (?:\w+, NULL|NULL, \w+_cb), \{'
+    found = re.findall(entry, text, re.MULTILINE)
     assert "flux_jobtap_service_register (" in text
     assert "flux_jobtap_service_register_ex" not in text
     text = (SOURCES / "dws-jobtap" / "validate.c").read_text()

@@ -30,10 +30,11 @@ static void answer_error (struct jobtap *ctx,
 /* ENOENT tells the module to forget the request: no job is there in which its work could
  * have been done already.
  */
-static void answer_unknown (struct jobtap *ctx, const flux_msg_t *msg)
+static int unknown (const char **error)
 {
     errno = ENOENT;
-    answer_error (ctx, msg, "there is no active job of this id");
+    *error = "there is no active job of this id";
+    return -1;
 }
 
 /* Keep 'msg' for later if the job is not known yet.
@@ -151,87 +152,55 @@ static bool is_queued (struct jobtap_job *job)
 /* Let a job in the queue run on nodes that are not next to its data. The request comes
  * too late if the job has its nodes by now.
  */
-static void unstage (struct jobtap *ctx, struct jobtap_job *job,
-                     const flux_msg_t *msg, json_t *resources, json_t *exclude)
+static int unstage (struct jobtap_job *job, json_t *resources, json_t *exclude,
+                    const char **error)
 {
-    const char *error = NULL;
-
     if (!is_queued (job)) {
         errno = EBUSY;
-        error = "the job has its nodes, or has ended";
+        *error = "the job has its nodes, or has ended";
+        return -1;
     }
-    else if (update_jobspec (job, resources, exclude, json_false ()) < 0)
-        error = "could not update the jobspec";
-    if (error)
-        answer_error (ctx, msg, error);
-    else
-        answer_empty (ctx, msg);
+    *error = "could not update the jobspec";
+    return update_jobspec (job, resources, exclude, json_false ());
 }
 
-static void resource_update_cb (flux_t *h,
-                                flux_msg_handler_t *mh,
-                                const flux_msg_t *msg,
-                                void *arg)
+static int resource_update (struct jobtap *ctx, struct jobtap_job *job,
+                            json_t *payload, const char **error)
 {
-    struct jobtap *ctx = arg;
-    struct jobtap_job *job;
-    json_int_t id;
-    json_t *resources = NULL;
-    json_t *exclude = NULL;
+    json_t *resources;
+    json_t *exclude;
     json_t *first = NULL;
     const char *errmsg = NULL;
-    const char *error = NULL;
 
-    if (flux_msg_unpack (msg,
-                         "{s:I s:o s:o s?s s?o}",
-                         "id", &id,
-                         "resources", &resources,
-                         "exclude", &exclude,
-                         "errmsg", &errmsg,
-                         "first", &first) < 0)
-        goto error;
-    job = jobtap_job_lookup (ctx, id);
-    if (defer_request (ctx, job, msg))
-        return;
-    if (job && !jobtap_facts_depend_held (&job->facts) && json_is_false (first)
-        && !errmsg) {
-        unstage (ctx, job, msg, resources, exclude);
-        return;
+    if (json_unpack (payload, "{s:o s:o s?s s?o}",
+                     "resources", &resources,
+                     "exclude", &exclude,
+                     "errmsg", &errmsg,
+                     "first", &first) < 0) {
+        errno = EPROTO;
+        return -1;
     }
-    if (!job) {
-        answer_unknown (ctx, msg);
-        return;
-    }
+    if (!job)
+        return unknown (error);
     if (!jobtap_facts_depend_held (&job->facts)) {
-        answer_empty (ctx, msg);
-        return;
+        return json_is_false (first) && !errmsg
+               ? unstage (job, resources, exclude, error) : 0;
     }
+    if (jobtap_job_state (job) != FLUX_JOB_STATE_DEPEND)
+        return 0;
     if (errmsg) {
-        if (jobtap_job_state (job) == FLUX_JOB_STATE_DEPEND)
-            jobtap_job_raise (job, DWS_DEPENDENCY, errmsg);
-        answer_empty (ctx, msg);
-        return;
-    }
-    if (jobtap_job_state (job) != FLUX_JOB_STATE_DEPEND) {
-        answer_empty (ctx, msg);
-        return;
+        jobtap_job_raise (job, DWS_DEPENDENCY, errmsg);
+        return 0;
     }
     /* If the dependency could not be removed, only that is left to do, except for a
      * job that is to have its storage first: that may be another by now.
      */
+    *error = "could not update the jobspec";
     if ((!job->updated || first)
-        && update_jobspec (job, resources, exclude, first) < 0) {
-        error = "could not update the jobspec";
-        goto error;
-    }
-    if (flux_jobtap_dependency_remove (ctx->p, id, DWS_DEPENDENCY) < 0) {
-        error = "could not remove the dependency";
-        goto error;
-    }
-    answer_empty (ctx, msg);
-    return;
-error:
-    answer_error (ctx, msg, error);
+        && update_jobspec (job, resources, exclude, first) < 0)
+        return -1;
+    *error = "could not remove the dependency";
+    return flux_jobtap_dependency_remove (ctx->p, job->id, DWS_DEPENDENCY);
 }
 
 /* The event says that there is a token, which shells then ask for. The token
@@ -250,73 +219,35 @@ static int post_environment (struct jobtap *ctx,
                                         "token", token);
 }
 
-static void prolog_remove_cb (flux_t *h,
-                              flux_msg_handler_t *mh,
-                              const flux_msg_t *msg,
-                              void *arg)
+static int prolog_remove (struct jobtap *ctx, struct jobtap_job *job,
+                          json_t *payload, const char **error)
 {
-    struct jobtap *ctx = arg;
-    struct jobtap_job *job;
-    json_int_t id;
     json_t *variables;
     int token = 0;
-    const char *error = NULL;
 
-    if (flux_msg_unpack (msg,
-                         "{s:I s:o s?b}",
-                         "id", &id,
-                         "variables", &variables,
-                         "token", &token) < 0)
-        goto error;
-    job = jobtap_job_lookup (ctx, id);
-    if (defer_request (ctx, job, msg))
-        return;
-    if (!job) {
-        answer_unknown (ctx, msg);
-        return;
+    if (json_unpack (payload, "{s:o s?b}",
+                     "variables", &variables,
+                     "token", &token) < 0) {
+        errno = EPROTO;
+        return -1;
     }
-    if (!jobtap_facts_prolog_held (&job->facts)) {
-        answer_empty (ctx, msg);
-        return;
-    }
+    if (!job)
+        return unknown (error);
+    if (!jobtap_facts_prolog_held (&job->facts))
+        return 0;
+    *error = "could not post the dws_environment event";
     if (!job->facts.environment_posted
-        && post_environment (ctx, id, variables, token) < 0) {
-        error = "could not post the dws_environment event";
-        goto error;
-    }
-    if (jobtap_job_release_prolog (job, 0) < 0) {
-        error = "could not finish the prolog";
-        goto error;
-    }
-    answer_empty (ctx, msg);
-    return;
-error:
-    answer_error (ctx, msg, error);
+        && post_environment (ctx, job->id, variables, token) < 0)
+        return -1;
+    *error = "could not finish the prolog";
+    return jobtap_job_release_prolog (job, 0);
 }
 
-static void epilog_remove_cb (flux_t *h,
-                              flux_msg_handler_t *mh,
-                              const flux_msg_t *msg,
-                              void *arg)
+static int epilog_remove (struct jobtap *ctx, struct jobtap_job *job,
+                          json_t *payload, const char **error)
 {
-    struct jobtap *ctx = arg;
-    struct jobtap_job *job;
-    json_int_t id;
-    const char *error = NULL;
-
-    if (flux_msg_unpack (msg, "{s:I}", "id", &id) < 0)
-        goto error;
-    job = jobtap_job_lookup (ctx, id);
-    if (defer_request (ctx, job, msg))
-        return;
-    if (job && jobtap_job_release_epilog (job, 0) < 0) {
-        error = "could not finish the epilog";
-        goto error;
-    }
-    answer_empty (ctx, msg);
-    return;
-error:
-    answer_error (ctx, msg, error);
+    *error = "could not finish the epilog";
+    return job ? jobtap_job_release_epilog (job, 0) : 0;
 }
 
 json_t *jobtap_service_list (struct jobtap *ctx)
@@ -387,32 +318,60 @@ static void nodes_cb (flux_t *h,
     answer_empty (ctx, msg);
 }
 
+/* A method about one job, which is known by now, or NULL. Returns 0, or -1 with errno
+ * and maybe 'error' set.
+ */
+typedef int (*job_f)(struct jobtap *ctx, struct jobtap_job *job,
+                     json_t *payload, const char **error);
+
 static const struct {
     const char *name;
-    flux_msg_handler_f cb;
+    job_f job;                  // or NULL
+    flux_msg_handler_f cb;      // which answers itself
     struct dws_field fields[6];
 } methods[] = {
-    { "resource-update", resource_update_cb, {
+    { "resource-update", resource_update, NULL, {
         DWS_REQUIRED ("id", ID),
         DWS_REQUIRED ("resources", ARRAY),
         DWS_REQUIRED ("exclude", OBJECT, .nullable = true),
         DWS_OPTIONAL ("errmsg", STRING),
         DWS_OPTIONAL ("first", BOOL),
     } },
-    { "prolog-remove", prolog_remove_cb, {
+    { "prolog-remove", prolog_remove, NULL, {
         DWS_REQUIRED ("id", ID),
         DWS_REQUIRED ("variables", VARIABLES),
         DWS_OPTIONAL ("token", BOOL),
     } },
-    { "epilog-remove", epilog_remove_cb, {
+    { "epilog-remove", epilog_remove, NULL, {
         DWS_REQUIRED ("id", ID),
     } },
-    { "sync", sync_cb, { { 0 } } },
-    { "nodes", nodes_cb, {
+    { "sync", NULL, sync_cb, { { 0 } } },
+    { "nodes", NULL, nodes_cb, {
         DWS_OPTIONAL ("up", INTEGER),
         DWS_OPTIONAL ("all", INTEGER),
     } },
 };
+
+static void about_job (struct jobtap *ctx, const flux_msg_t *msg,
+                       json_t *payload, job_f method)
+{
+    struct jobtap_job *job;
+    const char *error = NULL;
+    json_int_t id;
+
+    if (json_unpack (payload, "{s:I}", "id", &id) < 0) {
+        errno = EPROTO;
+        answer_error (ctx, msg, NULL);
+        return;
+    }
+    job = jobtap_job_lookup (ctx, id);
+    if (defer_request (ctx, job, msg))
+        return;
+    if (method (ctx, job, payload, &error) < 0)
+        answer_error (ctx, msg, error);
+    else
+        answer_empty (ctx, msg);
+}
 
 #define METHOD_COUNT (sizeof (methods) / sizeof (methods[0]))
 
@@ -439,6 +398,8 @@ static void request_cb (flux_t *h,
              && flux_msg_unpack (msg, "o", &payload) < 0)
             || dws_fields_check (payload, methods[i].fields, &error) < 0)
             answer_error (ctx, msg, error.text[0] ? error.text : NULL);
+        else if (methods[i].job)
+            about_job (ctx, msg, payload, methods[i].job);
         else
             methods[i].cb (h, mh, msg, ctx);
         return;
