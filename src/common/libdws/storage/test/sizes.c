@@ -267,7 +267,7 @@ static void test_mix (void **state)
         int nodes = 0;
 
         for (int r = 0; r <= draw (3); r++) {
-            char name[16];
+            char name[24];
             int n = 1 + (int)draw (4);
 
             snprintf (name, sizeof (name), "rabbit%d", r);
