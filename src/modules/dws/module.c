@@ -185,13 +185,13 @@ static void on_space_changed (struct dws_ctx *ctx)
 static void on_scheduler_arrived (struct dws_ctx *ctx)
 {
     withheld_arrived (ctx->withheld);
-    withheld_told (ctx->withheld);
+    withheld_acknowledged (ctx->withheld);
     health_changed (ctx->health);
 }
 
-static void on_scheduler_told (struct dws_ctx *ctx)
+static void on_scheduler_acknowledged (struct dws_ctx *ctx)
 {
-    withheld_told (ctx->withheld);
+    withheld_acknowledged (ctx->withheld);
     aborts_see_scheduler (ctx->aborts);
 }
 
@@ -224,7 +224,7 @@ static const struct dws_events events = {
     .leases_changed = on_dates_changed,
     .file_system_destroyed = on_file_system_destroyed,
     .scheduler_arrived = on_scheduler_arrived,
-    .scheduler_told = on_scheduler_told,
+    .scheduler_acknowledged = on_scheduler_acknowledged,
     .job_leaves = on_job_leaves,
 };
 

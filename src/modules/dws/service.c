@@ -105,7 +105,7 @@ static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
                                    "jobid", &id, "R", &R)) == 0
         && (job = known_job (ctx, id))
         && (rc = dws_job_set_R (job->facts, R, &error)) == 0) {
-        given_learn_R (job, R);
+        reservations_learn_R (job, R);
         if (dws_job_advance (job->facts, DWS_PHASE_PROLOG))
             job->facts->t_prolog = timeline_now (ctx->timeline);
         jobs_changed (job);

@@ -5,12 +5,12 @@
  * storage. No event reports contention, so a timer checks for it.
  */
 
-#ifndef DWS_ACT_STANDOFF_H
-#define DWS_ACT_STANDOFF_H
+#ifndef DWS_ACT_CONTENTION_H
+#define DWS_ACT_CONTENTION_H
 
 #include "base/ctx.h"
 
 struct contention *contention_create (struct dws_ctx *ctx);
 void contention_destroy (struct contention *contention);
 
-#endif /* !DWS_ACT_STANDOFF_H */
+#endif /* !DWS_ACT_CONTENTION_H */

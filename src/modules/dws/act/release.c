@@ -98,7 +98,7 @@ const struct action action_prolog_remove = {
 /* sched-rabbit has acknowledged the withheld storage: release the nodes. For Fluxion
  * withheld_ready() waits for that.
  */
-static void hold_told_cb (const struct call *call, flux_future_t *f)
+static void hold_acknowledged_cb (const struct call *call, flux_future_t *f)
 {
     struct job *job = act_job (call);
     bool ok;
@@ -116,7 +116,7 @@ static int run_epilog_remove (struct job *job, const struct dws_action *wanted)
 
     if (withheld_needed (job))
         return act_call (job, &action_epilog_remove, withheld_tell (job),
-                         hold_told_cb);
+                         hold_acknowledged_cb);
     annotate_clear (job);
     draft_send (job);
     f = calls_rpc (job->ctx->h, "job-manager.dws.epilog-remove",

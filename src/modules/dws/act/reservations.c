@@ -48,7 +48,7 @@ json_t *reservations_add (struct job *job, json_t *bytes)
     return bytes;
 }
 
-void given_learn_R (struct job *job, json_t *R)
+void reservations_learn_R (struct job *job, json_t *R)
 {
     dws_error_t error;
 
@@ -90,7 +90,7 @@ static void recalled_cb (const struct call *call, flux_future_t *f)
         job->ssds = dws_reserved_ssds (R, NULL);
     }
     else if (job && R) {
-        given_learn_R (job, R);
+        reservations_learn_R (job, R);
         (void)dws_job_set_R (job->facts, R, NULL);
     }
     json_decref (R);

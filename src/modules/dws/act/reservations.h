@@ -4,8 +4,8 @@
  * reservation counts as promised until the job takes it (facts/space.h).
  */
 
-#ifndef DWS_ACT_GIVEN_H
-#define DWS_ACT_GIVEN_H
+#ifndef DWS_ACT_RESERVATIONS_H
+#define DWS_ACT_RESERVATIONS_H
 
 #include <stdbool.h>
 #include <jansson.h>
@@ -14,7 +14,7 @@
 
 /* Note the job's reservation in R, which not every scheduler writes.
  */
-void given_learn_R (struct job *job, json_t *R);
+void reservations_learn_R (struct job *job, json_t *R);
 
 /* Read the reservations of jobs that ran before this start of the module, and call the
  * event jobs_recalled when all are known, maybe at once.
@@ -31,4 +31,4 @@ bool reservations_known (struct dws_ctx *ctx);
  */
 json_t *reservations_add (struct job *job, json_t *bytes);
 
-#endif /* !DWS_ACT_GIVEN_H */
+#endif /* !DWS_ACT_RESERVATIONS_H */

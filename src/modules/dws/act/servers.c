@@ -47,7 +47,7 @@ static void R_read_cb (const struct call *call, flux_future_t *f)
     }
     if (dws_job_set_R (job->facts, R, &error) < 0)
         act_refuse (job, error.text);
-    given_learn_R (job, R);
+    reservations_learn_R (job, R);
     json_decref (R);
     act_end (job, call, f, "R", true);
 }

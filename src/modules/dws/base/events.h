@@ -68,7 +68,7 @@ struct dws_events {
     void (*scheduler_arrived)(struct dws_ctx *ctx);
 
     /* The scheduler has acknowledged all updates, or none is loaded. */
-    void (*scheduler_told)(struct dws_ctx *ctx);
+    void (*scheduler_acknowledged)(struct dws_ctx *ctx);
 
     /* A job leaves and its storage stays: Fluxion must set its ssds down first. */
     void (*job_leaves)(struct job *job);

@@ -159,7 +159,7 @@ static void note_told (struct scheduler *sched)
     if (sched->telling)
         sched_heard (sched);
     else
-        sched->ctx->events->scheduler_told (sched->ctx);
+        sched->ctx->events->scheduler_acknowledged (sched->ctx);
 }
 
 static bool send_status (struct scheduler *sched, const char *path,

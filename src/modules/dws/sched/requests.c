@@ -45,7 +45,7 @@ void sched_heard (struct scheduler *sched)
     json_decref (sched->heard);
     sched->heard = sched->telling;
     sched->telling = NULL;
-    sched->ctx->events->scheduler_told (sched->ctx);
+    sched->ctx->events->scheduler_acknowledged (sched->ctx);
 }
 
 bool sched_take_response (const struct call *call, flux_future_t *f,

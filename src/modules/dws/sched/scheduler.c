@@ -162,7 +162,7 @@ static void note_missing (struct link *link)
         return;
     link->sought = true;
     if (!sched->current && scheduler_sought (sched))
-        sched->ctx->events->scheduler_told (sched->ctx);
+        sched->ctx->events->scheduler_acknowledged (sched->ctx);
 }
 
 static void link_down (struct link *link)
@@ -187,7 +187,7 @@ static void link_down (struct link *link)
     json_decref (sched->heard);
     sched->heard = NULL;
     sched_forget_graph (sched);
-    sched->ctx->events->scheduler_told (sched->ctx);
+    sched->ctx->events->scheduler_acknowledged (sched->ctx);
     for (size_t i = 0; i < SCHEDULERS; i++) {
         if (!sched->links[i].stream) {
             retry_reset (sched->links[i].retry);

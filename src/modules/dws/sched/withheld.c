@@ -112,7 +112,7 @@ static void look_again (struct job *job, void *arg)
         jobs_changed (job);
 }
 
-void withheld_told (struct withheld *withheld)
+void withheld_acknowledged (struct withheld *withheld)
 {
     jobs_each (withheld->ctx->jobs, look_again, NULL);
 }

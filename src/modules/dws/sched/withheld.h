@@ -24,14 +24,14 @@ void withheld_destroy (struct withheld *withheld);
 bool withheld_needed (const struct job *job);
 
 /* With Fluxion: may this job be let go? If not, the job counts as leaving from now on;
- * ask again at events->scheduler_told.
+ * ask again at events->scheduler_acknowledged.
  */
 bool withheld_ready (struct job *job);
 
 /* The scheduler has acknowledged all updates, was just loaded, or is gone: reconcile
  * the jobs that leave.
  */
-void withheld_told (struct withheld *withheld);
+void withheld_acknowledged (struct withheld *withheld);
 
 /* Does this job have storage that Fluxion would allocate to others, now or when the job
  * leaves, unless its ssds are down?
