@@ -67,7 +67,7 @@ SHELL = {
     "src/modules/dws/act/servers": "1101 1015 1038",
     "src/modules/dws/act/storage": "1101 1015 1056",
     "src/modules/dws/act/touch": "1046",
-    "src/modules/dws/act/trouble": "1035",
+    "src/modules/dws/act/errorlog": "1035",
     "src/modules/dws/act/users": "1060",
     "src/modules/dws/act/workflow": "1010 1033",
     "src/modules/dws/act": "1010 1011",

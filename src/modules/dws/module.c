@@ -33,7 +33,7 @@
 #include "act/limits.h"
 #include "act/contention.h"
 #include "act/touch.h"
-#include "act/trouble.h"
+#include "act/errorlog.h"
 #include "act/users.h"
 #include "agent/agent.h"
 #include "agent/overdue.h"
@@ -287,7 +287,7 @@ static void on_user_found (uint32_t userid, void *arg)
     PART (groups, groups_create (ctx->worker, on_user_found, ctx), \
           groups_destroy) \
     PART (users, users_create (ctx), users_destroy) \
-    PART (troubles, troubles_create (ctx), troubles_destroy) \
+    PART (errorlog, errorlog_create (ctx), errorlog_destroy) \
     PART (contention, contention_create (ctx), contention_destroy) \
     PART (touches, touches_create (), pace_destroy) \
     PART (expire, expire_create (ctx), expire_destroy) \

@@ -9,7 +9,7 @@
 
 #include "libutil/safelog.h"
 #include "act/action.h"
-#include "act/trouble.h"
+#include "act/errorlog.h"
 #include "agent/agent.h"
 #include "base/timeline.h"
 #include "facts/sync.h"
@@ -42,7 +42,7 @@ static bool take_in (struct job *job, const struct action *action,
     bool ok = action->result ? action->result (job, result) : result->ok;
 
     if (!ok) {
-        trouble_log (job, action->kind, result->status, result->message);
+        errorlog_add (job, action->kind, result->status, result->message);
         job_set_trouble (job, result->message);
     }
     if (action->listed) {
@@ -129,7 +129,7 @@ void act_done_cb (const struct call *call, flux_future_t *f)
         int errnum = errno;
 
         ok = false;
-        trouble_log (job, action->kind, errnum, future_strerror (f, errnum));
+        errorlog_add (job, action->kind, errnum, future_strerror (f, errnum));
         /* The plugin may have been away and have missed changes of jobs. */
         if (errnum == ENOSYS || errnum == EHOSTUNREACH)
             sync_start (call->ctx->sync);
@@ -145,7 +145,7 @@ void act_tried_cb (const struct call *call, flux_future_t *f)
     if (!job)
         return;
     if (flux_future_get (f, NULL) < 0)
-        trouble_log (job, action->kind, errno, future_strerror (f, errno));
+        errorlog_add (job, action->kind, errno, future_strerror (f, errno));
     job_end (job, action->kind, WAY_FLUX, true);
 }
 

@@ -10,7 +10,7 @@
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/actions.h"
-#include "act/trouble.h"
+#include "act/errorlog.h"
 #include "agent/agent.h"
 
 #define ACTION_ROW(KIND, ident, name, by) [DWS_ACT_##KIND] = &action_##ident,
@@ -75,7 +75,7 @@ void actions_run (struct job *job, const struct dws_actions *actions)
             return;
         if (run_action (job, action, wanted) < 0) {
             if (errno != EAGAIN)
-                trouble_log (job, action->kind, errno, strerror (errno));
+                errorlog_add (job, action->kind, errno, strerror (errno));
             job_begin (job, action->kind, WAY_FLUX);
             job_end (job, action->kind, WAY_FLUX, false);
         }

@@ -13,7 +13,7 @@
 #include "act/action.h"
 #include "act/objects.h"
 #include "act/storage.h"
-#include "act/trouble.h"
+#include "act/errorlog.h"
 #include "agent/commands.h"
 #include "base/timeline.h"
 #include "facts/config.h"
@@ -161,7 +161,7 @@ static void tell_of_missing (struct job *job, const struct result *result)
     dws_error (&text, 0, "Computes %s/%s was deleted, and nothing is mounted or "
                "unmounted without it: %s", job->wf->computes_namespace,
                job->wf->computes, result->message);
-    trouble_log (job, DWS_ACT_MEND, result->status, text.text);
+    errorlog_add (job, DWS_ACT_MEND, result->status, text.text);
     job_set_trouble (job, text.text);
 }
 

@@ -45,7 +45,7 @@ struct systemstatus;
 struct timeline;
 struct tokens;
 struct totals;
-struct troubles;
+struct errorlog;
 struct waitlist;
 struct users;
 struct worker;
@@ -125,7 +125,7 @@ struct dws_ctx {
     struct expire *expire;      // destroys expired file systems
     struct groups *groups;      // groups of users
     struct users *users;        // requests for their names
-    struct troubles *troubles;  // rate-limited log lines
+    struct errorlog *errorlog;  // rate-limited log lines
 };
 
 #endif /* !DWS_CTX_H */

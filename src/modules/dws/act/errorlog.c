@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See trouble.h.
+ * See errorlog.h.
  */
 
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
-#include "act/trouble.h"
+#include "act/errorlog.h"
 #include "base/timer.h"
 
 #define INTERVAL_MIN 60.
 #define INTERVAL_MAX 3600.
 
-/* Upper bound on jobs named with the same trouble in one interval.
+/* Upper bound on jobs named with the same failure in one interval.
  */
 #define NAMED_MAX 5
 
-struct trouble {
-    struct troubles *owner;
+struct entry {
+    struct errorlog *owner;
     enum dws_action_kind kind;
     int code;
     uint64_t jobid;             // of the latest line
@@ -26,15 +26,15 @@ struct trouble {
     unsigned int more;          // failures that were not logged
     double interval;
     flux_watcher_t *timer;      // end of the interval
-    struct trouble *next;
+    struct entry *next;
 };
 
-struct troubles {
+struct errorlog {
     struct dws_ctx *ctx;
-    struct trouble *head;
+    struct entry *head;
 };
 
-static void trouble_destroy (struct trouble *t)
+static void entry_destroy (struct entry *t)
 {
     if (t) {
         ERRNO_SAFE_BLOCK;
@@ -43,26 +43,26 @@ static void trouble_destroy (struct trouble *t)
     }
 }
 
-static void drop_trouble (struct trouble *t)
+static void drop_entry (struct entry *t)
 {
-    struct trouble **pp = &t->owner->head;
+    struct entry **pp = &t->owner->head;
 
     while (*pp != t)
         pp = &(*pp)->next;
     *pp = t->next;
-    trouble_destroy (t);
+    entry_destroy (t);
 }
 
-/* After an interval without a failure of this kind the trouble has ended: the
+/* After an interval without a failure of this kind the failures have ended: the
  * next failure is logged at once.
  */
-static void trouble_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+static void entry_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                               void *arg)
 {
-    struct trouble *t = arg;
+    struct entry *t = arg;
 
     if (t->more == 0) {
-        drop_trouble (t);
+        drop_entry (t);
         return;
     }
     safe_log (t->owner->ctx->h, LOG_ERR,
@@ -77,39 +77,39 @@ static void trouble_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
     flux_watcher_start (w);
 }
 
-static struct trouble *add_trouble (struct troubles *troubles,
-                                    enum dws_action_kind kind,
-                                    int code)
+static struct entry *add_entry (struct errorlog *errorlog,
+                                enum dws_action_kind kind,
+                                int code)
 {
-    struct trouble *t;
+    struct entry *t;
 
     if (!(t = calloc (1, sizeof (*t))))
         return NULL;
-    t->owner = troubles;
+    t->owner = errorlog;
     t->kind = kind;
     t->code = code;
     t->interval = INTERVAL_MIN;
-    if (!(t->timer = timer_make (troubles->ctx->h, trouble_timer_cb, t))) {
-        trouble_destroy (t);
+    if (!(t->timer = timer_make (errorlog->ctx->h, entry_timer_cb, t))) {
+        entry_destroy (t);
         return NULL;
     }
     timer_start (t->timer, t->interval);
-    t->next = troubles->head;
-    troubles->head = t;
+    t->next = errorlog->head;
+    errorlog->head = t;
     return t;
 }
 
-void trouble_log (struct job *job, enum dws_action_kind kind, int code,
-                  const char *text)
+void errorlog_add (struct job *job, enum dws_action_kind kind, int code,
+                   const char *text)
 {
-    struct troubles *troubles = job->ctx->troubles;
-    struct trouble *t = troubles->head;
+    struct errorlog *errorlog = job->ctx->errorlog;
+    struct entry *t = errorlog->head;
     char label[JOB_LABEL_SIZE];
 
     while (t && (t->kind != kind || t->code != code))
         t = t->next;
     if (!t)
-        t = add_trouble (troubles, kind, code);
+        t = add_entry (errorlog, kind, code);
     /* If memory runs out, log the line rather than lose it. */
     if (t) {
         if (t->named >= NAMED_MAX
@@ -124,21 +124,21 @@ void trouble_log (struct job *job, enum dws_action_kind kind, int code,
               dws_action_name (kind), text);
 }
 
-struct troubles *troubles_create (struct dws_ctx *ctx)
+struct errorlog *errorlog_create (struct dws_ctx *ctx)
 {
-    struct troubles *troubles;
+    struct errorlog *errorlog;
 
-    if ((troubles = calloc (1, sizeof (*troubles))))
-        troubles->ctx = ctx;
-    return troubles;
+    if ((errorlog = calloc (1, sizeof (*errorlog))))
+        errorlog->ctx = ctx;
+    return errorlog;
 }
 
-void troubles_destroy (struct troubles *troubles)
+void errorlog_destroy (struct errorlog *errorlog)
 {
-    if (troubles) {
+    if (errorlog) {
         ERRNO_SAFE_BLOCK;
-        while (troubles->head)
-            drop_trouble (troubles->head);
-        free (troubles);
+        while (errorlog->head)
+            drop_entry (errorlog->head);
+        free (errorlog);
     }
 }

@@ -5,20 +5,20 @@
  * logged from time to time until the failures end.
  */
 
-#ifndef DWS_TROUBLE_H
-#define DWS_TROUBLE_H
+#ifndef DWS_ACT_ERRORLOG_H
+#define DWS_ACT_ERRORLOG_H
 
 #include "libdws/decide/reconcile.h"
 #include "base/ctx.h"
 #include "facts/jobs.h"
 
-struct troubles *troubles_create (struct dws_ctx *ctx);
-void troubles_destroy (struct troubles *troubles);
+struct errorlog *errorlog_create (struct dws_ctx *ctx);
+void errorlog_destroy (struct errorlog *errorlog);
 
 /* Log the failure of an action. 'code' (errno, HTTP status) distinguishes
  * causes.
  */
-void trouble_log (struct job *job, enum dws_action_kind kind, int code,
-                  const char *text);
+void errorlog_add (struct job *job, enum dws_action_kind kind, int code,
+                   const char *text);
 
-#endif /* !DWS_TROUBLE_H */
+#endif /* !DWS_ACT_ERRORLOG_H */
