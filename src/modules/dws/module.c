@@ -37,7 +37,7 @@
 #include "act/users.h"
 #include "agent/agent.h"
 #include "agent/overdue.h"
-#include "agent/stamp.h"
+#include "agent/transient.h"
 #include "agent/usage.h"
 #include "base/calls.h"
 #include "base/commits.h"
@@ -82,7 +82,7 @@ static void on_job_changed (struct job *job)
     queued_see_job (ctx->queued, job);
     waitlist_see_job (ctx->waitlist, job);
     totals_see_job (ctx->totals, job);
-    stamps_see_job (ctx->stamps, job);
+    transients_see_job (ctx->transients, job);
     suspects_see_job (ctx->suspects, job);
     health_see_job (ctx->health, job);
     aborts_see_job (ctx->aborts, job);
@@ -270,7 +270,7 @@ static void on_user_found (uint32_t userid, void *arg)
     PART (leases, leases_create (ctx), leases_destroy) \
     PART (sync, sync_create (ctx), sync_destroy) \
     PART (agent, agent_create (ctx), agent_destroy) \
-    PART (stamps, stamps_create (ctx), stamps_destroy) \
+    PART (transients, transients_create (ctx), transients_destroy) \
     PART (overdue, overdue_create (ctx), overdue_destroy) \
     PART (scheduler, scheduler_create (ctx), scheduler_destroy) \
     PART (withheld, withheld_create (ctx), withheld_destroy) \

@@ -36,7 +36,7 @@ struct scheduler;
 struct space;
 struct overdue;
 struct pace;
-struct stamps;
+struct transients;
 struct storages;
 struct suspects;
 struct sweeps;
@@ -55,7 +55,7 @@ struct worker;
  * leave a line change texts of others, which SLOT_ANNOTATE lists.
  */
 enum slot {
-    SLOT_STAMP,
+    SLOT_TRANSIENT,
     SLOT_EXPLAIN,
     SLOT_WAITLIST,
     SLOT_QUERIES = SLOT_WAITLIST,       // those before it end with the agent
@@ -101,7 +101,8 @@ struct dws_ctx {
 
     struct agent *agent;        // the way to Kubernetes
     struct overdue *overdue;    // doubts workflows without progress
-    struct stamps *stamps;      // dates that Kubernetes lacks
+    struct transients *transients;      // since when workflows are in
+                                        //  TransientCondition
 
     struct scheduler *scheduler;        // sends it the state of rabbits
     struct withheld *withheld;  // storage that it must not allocate

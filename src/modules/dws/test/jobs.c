@@ -179,10 +179,10 @@ static void test_reads (void **state)
     turn (&w);
     assert_ptr_equal (jobs_find (w.ctx.jobs, 77), job);
     assert_true (underway_any (&job->underway));
-    job_slot_mark (job, SLOT_STAMP);
+    job_slot_mark (job, SLOT_TRANSIENT);
     job_slot_mark (job, SLOT_LEASES);
     jobs_agent_lost (w.ctx.jobs);
-    assert_null (job_slot (job, SLOT_STAMP));
+    assert_null (job_slot (job, SLOT_TRANSIENT));
     assert_non_null (job_slot (job, SLOT_LEASES));
     assert_false (underway_any (&job->underway));
     assert_false (is_busy (job, DWS_ACT_SAVE));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See stamp.h.
+ * See transient.h.
  */
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include "libutil/names.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
-#include "agent/stamp.h"
+#include "agent/transient.h"
 #include "base/timeline.h"
 #include "base/timer.h"
 
 #define DELAY 1.
 
-struct stamps {
+struct transients {
     struct dws_ctx *ctx;
     flux_watcher_t *timer;      // looks at all jobs
     bool running;
@@ -37,7 +37,7 @@ static void stamped_cb (struct dws_ctx *ctx, struct job *job,
 {
     if (!job)
         return;
-    job_slot_clear (job, SLOT_STAMP);
+    job_slot_clear (job, SLOT_TRANSIENT);
     /* The workflow may have advanced meanwhile. */
     if (json_is_true (json_object_get (report, "ok")))
         jobs_changed (job);
@@ -58,7 +58,7 @@ static void write_stamp (struct job *job, json_t *stamp)
                      command_create_with ("patch", "workflows",
                                           wf->namespace, wf->name,
                                           "patch", patch)) == 0)
-        job_slot_mark (job, SLOT_STAMP);
+        job_slot_mark (job, SLOT_TRANSIENT);
 }
 
 static json_t *make_stamp (const struct dws_workflow *wf, double since)
@@ -76,7 +76,7 @@ static bool update_stamp (struct job *job)
     struct timeline *timeline = job->ctx->timeline;
     double since;
 
-    if (!is_open (wf) || job_slot (job, SLOT_STAMP)
+    if (!is_open (wf) || job_slot (job, SLOT_TRANSIENT)
         || !agent_ready (job->ctx->agent))
         return false;
     if (!is_transient (wf)) {
@@ -93,47 +93,48 @@ static bool update_stamp (struct job *job)
     return false;
 }
 
-void stamps_see_job (struct stamps *stamps, struct job *job)
+void transients_see_job (struct transients *transients, struct job *job)
 {
-    if (update_stamp (job) && !stamps->running) {
-        timer_start (stamps->timer, DELAY);
-        stamps->running = true;
+    if (update_stamp (job) && !transients->running) {
+        timer_start (transients->timer, DELAY);
+        transients->running = true;
     }
 }
 
 static void stamp_due_cb (struct job *job, void *arg)
 {
-    stamps_see_job (arg, job);
+    transients_see_job (arg, job);
 }
 
-static void stamps_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
-                             void *arg)
+static void transients_timer_cb (flux_reactor_t *r, flux_watcher_t *w,
+                                 int revents, void *arg)
 {
-    struct stamps *stamps = arg;
+    struct transients *transients = arg;
 
-    stamps->running = false;
-    jobs_each (stamps->ctx->jobs, stamp_due_cb, stamps);
+    transients->running = false;
+    jobs_each (transients->ctx->jobs, stamp_due_cb, transients);
 }
 
-struct stamps *stamps_create (struct dws_ctx *ctx)
+struct transients *transients_create (struct dws_ctx *ctx)
 {
-    struct stamps *stamps;
+    struct transients *transients;
 
-    if (!(stamps = calloc (1, sizeof (*stamps))))
+    if (!(transients = calloc (1, sizeof (*transients))))
         return NULL;
-    stamps->ctx = ctx;
-    if (!(stamps->timer = timer_make (ctx->h, stamps_timer_cb, stamps))) {
-        stamps_destroy (stamps);
+    transients->ctx = ctx;
+    if (!(transients->timer = timer_make (ctx->h, transients_timer_cb,
+                                          transients))) {
+        transients_destroy (transients);
         return NULL;
     }
-    return stamps;
+    return transients;
 }
 
-void stamps_destroy (struct stamps *stamps)
+void transients_destroy (struct transients *transients)
 {
-    if (stamps) {
+    if (transients) {
         ERRNO_SAFE_BLOCK;
-        flux_watcher_destroy (stamps->timer);
-        free (stamps);
+        flux_watcher_destroy (transients->timer);
+        free (transients);
     }
 }

@@ -6,16 +6,16 @@
  * dws_workflow_inherit() reads the stamp.
  */
 
-#ifndef DWS_STAMP_H
-#define DWS_STAMP_H
+#ifndef DWS_TRANSIENT_H
+#define DWS_TRANSIENT_H
 
 #include "facts/jobs.h"
 
-struct stamps *stamps_create (struct dws_ctx *ctx);
-void stamps_destroy (struct stamps *stamps);
+struct transients *transients_create (struct dws_ctx *ctx);
+void transients_destroy (struct transients *transients);
 
 /* A job's workflow has changed.
  */
-void stamps_see_job (struct stamps *stamps, struct job *job);
+void transients_see_job (struct transients *transients, struct job *job);
 
-#endif /* !DWS_STAMP_H */
+#endif /* !DWS_TRANSIENT_H */
