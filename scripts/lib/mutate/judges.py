@@ -51,7 +51,7 @@ SHELL = {
     "src/modules/dws/act/drafts": "1030",
     "src/modules/dws/act/expire": "3012",
     "src/modules/dws/act/failures": "1020 1022",
-    "src/modules/dws/act/first": "1057",
+    "src/modules/dws/act/data_first": "1057",
     "src/modules/dws/act/groups": "1074 1012",
     "src/modules/dws/act/kvs": "3011 1013",
     "src/modules/dws/act/late": "1075",

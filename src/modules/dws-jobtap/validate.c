@@ -12,7 +12,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "libdws/storage/ownrabbit.h"
 #include "libdws/storage/resources.h"
 #include "libdws/util/bounds.h"

@@ -20,7 +20,7 @@
 #include "libdws/graph/topology.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/drives.h"
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/storage/resources.h"
 #include "libdws/storage/daemons.h"

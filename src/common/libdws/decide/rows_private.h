@@ -31,7 +31,7 @@ void row_release_prolog (struct view *v);
  */
 void keep_touching (struct view *v);
 
-/* Let the job into the queue, for nodes and storage (first.c).
+/* Let the job into the queue, for nodes and storage (data_first.c).
  */
 void offer (struct view *v);
 

@@ -14,7 +14,7 @@
 #include "libdws/util/lists.h"
 #include "allocset_private.h"
 #include "drives.h"
-#include "first.h"
+#include "data_first.h"
 #include "location.h"
 
 /* Look for storage that exists already or, with 'own', for storage that was made for

@@ -58,7 +58,7 @@ json_t *dws_location_own (const struct dws_breakdowns *breakdowns);
 
 /* The same as dws_location_constraint() of storage that was made for the job before it
  * has nodes: 'servers' are its own, as they were written. Where a rabbit has fewer
- * allocations than nodes, those that are best by 'goodness' (first.h) are let in.
+ * allocations than nodes, those that are best by 'goodness' (data_first.h) are let in.
  */
 json_t *dws_location_first (const struct dws_breakdowns *breakdowns,
                             json_t *servers,

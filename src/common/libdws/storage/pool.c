@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The nodes of an instance, and which of them a job may have; see first.h.
+ * The nodes of an instance, and which of them a job may have; see data_first.h.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "libdws/util/bounds.h"
 #include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
-#include "first.h"
+#include "data_first.h"
 
 struct dws_pool {
     struct rset *rs;

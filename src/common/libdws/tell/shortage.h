@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <jansson.h>
 
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "libdws/util/error.h"
 
 /* A job needs 'groups' times 'nodes' nodes, and for each group 'gib' of the rabbit next

@@ -13,7 +13,7 @@
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
-#include "act/first.h"
+#include "act/data_first.h"
 #include "act/kvs.h"
 #include "act/limits.h"
 #include "act/near.h"

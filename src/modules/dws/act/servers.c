@@ -16,7 +16,7 @@
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/failures.h"
-#include "act/first.h"
+#include "act/data_first.h"
 #include "act/reservations.h"
 #include "act/kvs.h"
 #include "act/limits.h"

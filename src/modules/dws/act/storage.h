@@ -48,7 +48,7 @@ bool storage_unbound (const struct job *job);
  */
 json_t *storage_nodes (struct job *job, dws_error_t *error);
 
-/* The same for a data-first job (libdws/storage/first.h), with the present state of
+/* The same for a data-first job (libdws/storage/data_first.h), with the present state of
  * rabbits or, with 'ever', as if all were up and empty.
  */
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error);

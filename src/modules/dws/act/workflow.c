@@ -10,7 +10,7 @@
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
-#include "act/first.h"
+#include "act/data_first.h"
 #include "act/groups.h"
 #include "act/limits.h"
 #include "act/near.h"

@@ -8,7 +8,7 @@
 #ifndef DWS_POOL_H
 #define DWS_POOL_H
 
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "facts/jobs.h"
 
 struct pool *pool_create (struct dws_ctx *ctx);

@@ -4,7 +4,7 @@
  */
 
 #include "libdws/directive/command.h"
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "libdws/test/util.h"
 #include "act/action.h"
 #include "act/contention.h"

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"

@@ -3,8 +3,8 @@
  * Data-first jobs: which jobs these are, and which nodes they may have.
  */
 
-#ifndef DWS_ACT_FIRST_H
-#define DWS_ACT_FIRST_H
+#ifndef DWS_ACT_DATA_FIRST_H
+#define DWS_ACT_DATA_FIRST_H
 
 #include <stdbool.h>
 #include <jansson.h>
@@ -31,4 +31,4 @@ bool first_ready (struct job *job);
  */
 json_t *first_goodness (struct job *job, dws_error_t *error);
 
-#endif /* !DWS_ACT_FIRST_H */
+#endif /* !DWS_ACT_DATA_FIRST_H */

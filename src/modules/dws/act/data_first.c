@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See first.h.
+ * See data_first.h.
  */
 
 #include <errno.h>
@@ -9,10 +9,10 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/storage/resources.h"
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
-#include "act/first.h"
+#include "act/data_first.h"
 #include "act/near.h"
 #include "facts/config.h"
 #include "sched/pool.h"

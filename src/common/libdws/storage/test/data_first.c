@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of first.c and pool.c, and of dws_location_first().
+ * Unit tests of data_first.c and pool.c, and of dws_location_first().
  */
 
 #include "libdws/directive/command.h"
-#include "libdws/storage/first.h"
+#include "libdws/storage/data_first.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Choosing rabbits before nodes; see first.h. dws_allocation_sets() decides what fits
+ * Choosing rabbits before nodes; see data_first.h. dws_allocation_sets() decides what fits
  * where, so that the later layout agrees.
  */
 
@@ -12,7 +12,7 @@
 #include "libutil/errno_safe.h"
 #include "allocset_private.h"
 #include "bytes.h"
-#include "first.h"
+#include "data_first.h"
 #include "shape_private.h"
 
 const char *dws_first_fault (unsigned int commands, json_t *resources)

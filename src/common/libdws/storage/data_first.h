@@ -4,8 +4,8 @@
  * be found next to it.
  */
 
-#ifndef LIBDWS_FIRST_H
-#define LIBDWS_FIRST_H
+#ifndef LIBDWS_DATA_FIRST_H
+#define LIBDWS_DATA_FIRST_H
 
 #include <stdint.h>
 #include <jansson.h>
@@ -64,4 +64,4 @@ json_t *dws_first_nodes (const struct dws_breakdowns *breakdowns,
                          const struct dws_allocation_opts *opts,
                          dws_error_t *error);
 
-#endif /* !LIBDWS_FIRST_H */
+#endif /* !LIBDWS_DATA_FIRST_H */
