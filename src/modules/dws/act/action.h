@@ -74,7 +74,7 @@ struct act_job {
                                 //  or a file system in use (s), 0: it does not wait
     int missing;                // consecutive writes of Servers or Computes answered
                                 //  404
-    bool losing;                // the loss being reported is for good
+    bool loss_is_final;         // the loss being reported: no retry is possible
     bool daemons_saved;         // the record of daemons is written
 };
 

@@ -216,8 +216,8 @@ static int run_report (struct job *job, const struct dws_action *wanted)
         text = explain_text (job, text, buf);
     if (put_stage_out (job, text, wanted->until) < 0)
         return -1;
-    act_own (job)->losing = *text && wanted->until <= 0.;
-    job->wf->recording = !act_own (job)->losing;
+    act_own (job)->loss_is_final = *text && wanted->until <= 0.;
+    job->wf->recording = !act_own (job)->loss_is_final;
     return act_call (job, &action_report,
                      *text ? losses_report (job, text, wanted->until)
                            : losses_made_good (job),
@@ -228,7 +228,7 @@ static int run_report (struct job *job, const struct dws_action *wanted)
  */
 static bool report_done (struct job *job)
 {
-    if (act_own (job)->losing)
+    if (act_own (job)->loss_is_final)
         job->facts->reported = true;
     else if (job->wf)
         job->wf->recorded = job->wf->recording;
