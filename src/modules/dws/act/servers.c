@@ -129,9 +129,9 @@ static double time_for_room (struct job *job)
 }
 
 static bool fits (struct job *job, json_t *nodes, const struct rivals *rivals,
-                  enum layout_view view, dws_error_t *error)
+                  enum layout_state state, dws_error_t *error)
 {
-    json_t *sets = storage_layout (job, nodes, rivals, view, error);
+    json_t *sets = storage_layout (job, nodes, rivals, state, error);
     bool found = sets != NULL;
 
     json_decref (sets);

@@ -391,7 +391,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
 }
 
 json_t *storage_layout (struct job *job, json_t *nodes,
-                        const struct rivals *rivals, enum layout_view view,
+                        const struct rivals *rivals, enum layout_state state,
                         dws_error_t *error)
 {
     /* No maximums: the job was admitted by those configured at that time. */
@@ -400,18 +400,18 @@ json_t *storage_layout (struct job *job, json_t *nodes,
     };
     struct dws_allocation_opts opts = {
         .anywhere = storage_anywhere (job),
-        .ever = view == LAYOUT_EVER,
-        .held = view <= LAYOUT_LASTING ? rivals->held : NULL,
-        .lasting = view == LAYOUT_LASTING,
+        .ever = state == LAYOUT_EVER,
+        .held = state <= LAYOUT_LASTING ? rivals->held : NULL,
+        .lasting = state == LAYOUT_LASTING,
         .reserved = job->reserved,
     };
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *sets = NULL;
 
     opts.storages = storages_known (job->ctx->storages);
-    if (view < LAYOUT_EMPTY)
+    if (state < LAYOUT_EMPTY)
         opts.used = taken (job);
-    if (!resources || (view < LAYOUT_EMPTY && !opts.used))
+    if (!resources || (state < LAYOUT_EMPTY && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((opts.resources = dws_resources_apply (resources,
                                                     job->wf->breakdowns,

@@ -73,10 +73,10 @@ void rivals_clear (struct rivals *rivals);
 char *storage_rival (struct job *job, json_t *nodes,
                      const struct rivals *rivals, bool lasting);
 
-/* Lay the storage out on the rabbits in 'nodes', in their present state or in that of
- * 'view'. Returns as dws_allocation_sets() does.
+/* Lay the storage out on the rabbits in 'nodes', in their present state or
+ * as if they were in another. Returns as dws_allocation_sets() does.
  */
-enum layout_view {
+enum layout_state {
     LAYOUT_NOW,
     LAYOUT_LASTING,         // without exclusive keys of jobs
     LAYOUT_SHARED,          // without any exclusive keys
@@ -85,7 +85,7 @@ enum layout_view {
 };
 
 json_t *storage_layout (struct job *job, json_t *nodes,
-                        const struct rivals *rivals, enum layout_view view,
+                        const struct rivals *rivals, enum layout_state state,
                         dws_error_t *error);
 
 #endif /* !DWS_STORAGE_H */
