@@ -14,18 +14,18 @@
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
 
-static json_t *mapping;
 static struct dws_topology *topo;
 
 int LLVMFuzzerInitialize (int *argc, char ***argv)
 {
-    mapping = json_loads ("{\"computes\": {\"a1\": \"r1\", \"b1\": \"r2\"},"
-                          " \"rabbits\": {"
-                          "\"r1\": {\"capacity\": 9, \"hostlist\": \"a1\"},"
-                          "\"r2\": {\"capacity\": 9, \"hostlist\": \"b1\"}}}",
-                          0,
-                          NULL);
+    json_t *mapping = json_loads (
+        "{\"computes\": {\"a1\": \"r1\", \"b1\": \"r2\"},"
+        " \"rabbits\": {\"r1\": {\"capacity\": 9, \"hostlist\": \"a1\"},"
+        "              \"r2\": {\"capacity\": 9, \"hostlist\": \"b1\"}}}",
+        0, NULL);
+
     topo = dws_topology_create (mapping, NULL);
+    json_decref (mapping);
     return topo ? 0 : -1;
 }
 
