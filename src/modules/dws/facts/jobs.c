@@ -203,7 +203,6 @@ static void job_wake_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
  */
 void jobs_wake (struct job *job, double after)
 {
-
     if (!job->wake
         && !(job->wake = timer_make (job->ctx->h, job_wake_cb, job)))
         safe_log_error (job->ctx->h, "timer");
@@ -524,7 +523,6 @@ static void job_retry_cb (void *arg)
 
 static void repeat_later (struct job *job)
 {
-
     if (!job->retry
         && !(job->retry = retry_create (job->ctx->h, BACKOFF_MIN, BACKOFF_MAX,
                                         job_retry_cb, job)))

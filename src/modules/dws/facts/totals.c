@@ -317,7 +317,6 @@ void totals_see_job (struct totals *totals, struct job *job)
     }
 }
 
-
 /* Sums of accounts
  */
 
