@@ -255,18 +255,25 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
 }
 
 /* Was the job starting when it got its first fatal exception? The facts may have been
- * seen in another order than the entries 'read', and one that was not read came later.
+ * seen in another order than these entries, and an exception that is none of them came
+ * later.
  */
-static void see_starting (struct jobtap_facts *facts,
-                          const struct jobtap_facts *read)
+static bool was_starting (const struct jobtap_facts *facts, json_t *entries)
 {
-    if (facts->exception)
-        facts->starting = read->exception ? read->starting : is_starting (read);
+    struct jobtap_facts read = { .owner = facts->owner };
+    bool starting;
+    size_t index;
+    json_t *entry;
+
+    json_array_foreach (entries, index, entry)
+        (void)apply_entry (&read, entry, false);
+    starting = read.exception ? read.starting : is_starting (&read);
+    jobtap_facts_clear (&read);
+    return starting;
 }
 
 int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
 {
-    struct jobtap_facts read = { .owner = facts->owner };
     double t_early = facts->t_early;
     bool early_timeout = facts->early_timeout;
     bool met = t_early <= 0.;
@@ -279,11 +286,8 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
         return -1;
     }
     json_array_foreach (entries, index, entry) {
-        if (apply_entry (facts, entry, begun) < 0) {
-            jobtap_facts_clear (&read);
+        if (apply_entry (facts, entry, begun) < 0)
             return -1;
-        }
-        (void)apply_entry (&read, entry, begun);
         begun |= is_epilog_start (entry);
         met |= is_fatal (entry) && entry_time (entry) == t_early;
     }
@@ -292,8 +296,8 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
         facts->cut_short = true;
         facts->abandoned |= early_timeout;
     }
-    see_starting (facts, &read);
-    jobtap_facts_clear (&read);
+    if (facts->exception)
+        facts->starting = was_starting (facts, entries);
     return 0;
 }
 
