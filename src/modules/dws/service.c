@@ -283,7 +283,6 @@ struct reload {
     const flux_msg_t *msg;
     flux_conf_t *conf;          // NULL once the handle owns it
     struct dws_config *config;  // NULL once the module owns it
-    bool agent_concerned;
 };
 
 static void reload_destroy (void *arg)
@@ -299,8 +298,7 @@ static void reload_destroy (void *arg)
     }
 }
 
-static struct reload *reload_create (struct dws_ctx *ctx, const flux_msg_t *msg,
-                                     dws_error_t *error)
+static struct reload *reload_create (const flux_msg_t *msg, dws_error_t *error)
 {
     struct reload *reload;
 
@@ -311,7 +309,6 @@ static struct reload *reload_create (struct dws_ctx *ctx, const flux_msg_t *msg,
         return NULL;
     }
     reload->msg = flux_msg_incref (msg);
-    reload->agent_concerned = agent_concerned (ctx->config, reload->config);
     return reload;
 }
 
@@ -331,6 +328,7 @@ static struct reload *reload_take (struct reload *from)
 static void reload_apply (struct dws_ctx *ctx, json_t *unknown, void *arg)
 {
     struct reload *reload = arg;
+    bool tell_agent;
 
     if (json_array_size (unknown) > 0) {
         errno = EINVAL;
@@ -343,12 +341,13 @@ static void reload_apply (struct dws_ctx *ctx, json_t *unknown, void *arg)
         return;
     }
     reload->conf = NULL;
+    tell_agent = agent_concerned (ctx->config, reload->config);
     dws_config_destroy (ctx->config);
     ctx->config = reload->config;
     reload->config = NULL;
     totals_recount (ctx->totals);
     storages_remap (ctx->storages);
-    if (reload->agent_concerned)
+    if (tell_agent)
         agent_reconfigure (ctx->agent);
     health_changed (ctx->health);
     expire_look (ctx->expire);
@@ -403,11 +402,11 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     flux_future_t *f;
     dws_error_t error = { "" };
 
-    if (!(reload = reload_create (ctx, msg, &error))) {
+    if (!(reload = reload_create (msg, &error))) {
         respond (h, msg, -1, error.text[0] ? error.text : NULL);
         return;
     }
-    if (!reload->agent_concerned) {
+    if (!agent_concerned (ctx->config, reload->config)) {
         reload_names (ctx, reload);
         return;
     }
