@@ -14,11 +14,6 @@
 #include "base/timeline.h"
 #include "facts/sync.h"
 
-struct act_job *act_own (const struct job *job)
-{
-    return job_slot (job, SLOT_ACTIONS);
-}
-
 void act_refuse (struct job *job, const char *text)
 {
     char *cpy;

@@ -78,7 +78,12 @@ struct act_job {
     bool daemons_saved;         // the record of daemons is written
 };
 
-struct act_job *act_own (const struct job *job);
+/* NULL before the first action.
+ */
+static inline struct act_job *act_own (const struct job *job)
+{
+    return job_slot (job, SLOT_ACTIONS);
+}
 
 /* Each struct is defined next to its functions.
  */

@@ -42,8 +42,10 @@ static void drop_objects (struct act_job *own)
 
 void actions_workflow_gone (struct job *job)
 {
-    if (act_own (job))
-        drop_objects (act_own (job));
+    struct act_job *own = act_own (job);
+
+    if (own)
+        drop_objects (own);
 }
 
 static void own_destroy (struct job *job, void *data)

@@ -108,7 +108,7 @@ static void find_wanted (struct job *job, void *arg)
 {
     struct look *look = arg;
     bool awaits = job->facts->awaits != NULL;
-    const struct act_job *own = job_slot (job, SLOT_ACTIONS);
+    const struct act_job *own = act_own (job);
     const char *rabbit;
     json_t *bytes;
 
