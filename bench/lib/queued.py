@@ -7,7 +7,6 @@ with FIRST and LOOK of src/modules/dws/tell/queued.c at 1e9 never looks at jobs.
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import subprocess
 import sys
@@ -17,20 +16,10 @@ import cputime
 import flux.job
 from cluster import Failed, run
 from flux.job import JobspecV1
+from instance import machine_R
 from storm import DIRECTIVE, Storm, new_parser
 
 CORES = 4
-
-
-def machine_R(nodes: int) -> bytes:
-    entry = {"rank": f"0-{nodes - 1}", "children": {"core": f"0-{CORES - 1}"}}
-    execution = {
-        "R_lite": [entry],
-        "starttime": 0,
-        "expiration": 0,
-        "nodelist": [f"node[0-{nodes - 1}]"],
-    }
-    return json.dumps({"version": 1, "execution": execution}).encode()
 
 
 class Queue(Storm):
@@ -47,7 +36,7 @@ class Queue(Storm):
     def fill(self) -> None:
         """Give the whole machine to a job that never ends."""
         nodes = self.args.nodes
-        self.cluster.load_machine(machine_R(nodes))
+        self.cluster.load_machine(machine_R(nodes, CORES).encode())
         run("flux", "module", "load", str(self.modules / "sched-rabbit.py"))
         spec = JobspecV1.from_command(
             ["true"], num_nodes=nodes, num_tasks=nodes, exclusive=True

@@ -22,6 +22,7 @@ from elsewhere import PROFILE, make_profile
 from flux.hostlist import Hostlist
 from flux.job import JobspecV1
 from held import Held, Object, Sums, given_twice, times_of, trouble_of
+from instance import machine_R
 from mix import create, settle
 
 NODES, NODES_PER_RABBIT, CORES = 64, 8, 8
@@ -85,18 +86,6 @@ def scaled(preset: str, scale: float, seed: int) -> str:
         return [scale * v for v in value] if isinstance(value, list) else scale * value
 
     return json.dumps({"seed": seed, "latency": shorter(PRESETS[preset])})
-
-
-def machine() -> bytes:
-    """Its R."""
-    children = {"core": f"0-{CORES - 1}"}
-    execution = {
-        "R_lite": [{"rank": f"0-{NODES - 1}", "children": children}],
-        "starttime": 0,
-        "expiration": 0,
-        "nodelist": [f"node[0-{NODES - 1}]"],
-    }
-    return json.dumps({"version": 1, "execution": execution}).encode()
 
 
 class Killer(threading.Thread):
@@ -233,7 +222,7 @@ def main() -> int:
     args = parser.parse_args()
     workload = Workload(args)
     try:
-        workload.cluster.load_machine(machine())
+        workload.cluster.load_machine(machine_R(NODES, CORES).encode())
         workload.cluster.start()
         make_profile(workload.cluster.kubeconfig)
         workload.cluster.wait_synced(workload.handle)

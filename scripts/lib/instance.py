@@ -23,6 +23,17 @@ def span(count: int) -> str:
     return f"0-{count - 1}" if count > 1 else "0"
 
 
+def machine_R(nodes: int, cores: int) -> str:
+    """R (RFC 20) of a whole instance of the nodes node[0-N-1], as JSON."""
+    execution = {
+        "R_lite": [{"rank": span(nodes), "children": {"core": span(cores)}}],
+        "starttime": 0,
+        "expiration": 0,
+        "nodelist": [f"node[{span(nodes)}]"],
+    }
+    return json.dumps({"version": 1, "execution": execution})
+
+
 def command(*words: str) -> str:
     """The output of a command that must succeed."""
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
@@ -55,15 +66,7 @@ class Engine:
         workdir/conf.d/engine.toml, and more files that a flux-core needs."""
         conf, packages = workdir / "conf.d", workdir / "packages"
         conf.mkdir(exist_ok=True)
-        children = {"core": span(cores)}
-        execution = {
-            "R_lite": [{"rank": span(nodes), "children": children}],
-            "starttime": 0,
-            "expiration": 0,
-            "nodelist": [f"node[{span(nodes)}]"],
-        }
-        resources = json.dumps({"version": 1, "execution": execution})
-        (workdir / "R").write_text(resources)
+        (workdir / "R").write_text(machine_R(nodes, cores))
         text = f'[resource]\npath = "{workdir / "R"}"\nnoverify = true\n'
         if not self.is_solo:
             text += (
