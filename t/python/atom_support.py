@@ -183,3 +183,8 @@ def run_hook(pbs):
     finally:
         del sys.modules["pbs"]
     raise AssertionError("the hook neither accepted nor rejected")
+
+
+def log_of(pbs):
+    assert {job for job, _ in pbs.log} <= {"12.server"}
+    return "\n".join(text for _, text in pbs.log)

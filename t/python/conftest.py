@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import parity_nnf
 import parity_pods
@@ -96,3 +97,27 @@ def pods(
         pytest.skip("pods of this server do as they like")
     yield pods
     pods.mend()
+
+
+@pytest.fixture
+def sock(tmp_path: pathlib.Path) -> pathlib.Path:
+    """The socket of an ATOM."""
+    return tmp_path / "atomd.sock"
+
+
+@pytest.fixture
+def config(tmp_path: pathlib.Path, sock: pathlib.Path) -> Callable[..., str]:
+    """Writes the configuration of the PBS hook, and returns its path."""
+
+    def write(**keys: object) -> str:
+        path = tmp_path / "hook.CF"
+        path.write_text(json.dumps({"unix_socket_file": str(sock), **keys}))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def no_hook_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hook's configuration is none of the environment of the tests."""
+    monkeypatch.delenv("PBS_HOOK_CONFIG_FILE", raising=False)
