@@ -62,9 +62,11 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     json_t *in = json_loadb ((const char *)data, size, 0, NULL);
     struct dws_breakdowns *breakdowns = NULL;
+    struct dws_bytes used = { 0 };
+    struct dws_bytes reserved = { 0 };
     struct dws_allocation_opts opts = {
         .storages = json_object_get (in, "storages"),
-        .used = json_object_get (in, "used"),
+        .used = &used,
         .resources = json_object_get (in, "resources"),
     };
     dws_error_t error = { "" };
@@ -76,12 +78,14 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         json_decref (in);
         return 0;
     }
+    dws_bytes_decode (&used, json_object_get (in, "used"));
     rewrite (in, breakdowns);
     take (dws_allocation_sets (breakdowns,
                                json_object_get (in, "nodes"),
                                &opts,
                                &error), &error);
-    take (dws_reserved (in, topo, &error), &error);
+    (void)dws_reserved (in, topo, &reserved, &error);
+    take (dws_bytes_encode (&reserved), &error);
     take (dws_location_servers (breakdowns), &error);
     take (dws_location_constraint (breakdowns,
                                    json_object_get (in, "servers"),
@@ -91,6 +95,8 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     take (dws_daemons_units (breakdowns,
                              json_object_get (in, "daemons"),
                              &error), &error);
+    dws_bytes_clear (&used);
+    dws_bytes_clear (&reserved);
     dws_breakdowns_destroy (breakdowns);
     json_decref (in);
     return 0;

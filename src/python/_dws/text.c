@@ -207,24 +207,53 @@ static json_t *allocation_nodes (struct call *call)
 static json_t *allocation_sets (struct call *call)
 {
     json_t *o = call->args[2];
+    struct dws_bytes used = { 0 };
+    struct dws_bytes reserved = { 0 };
     struct dws_allocation_opts opts = {
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .storages = json_object_get (o, "storages"),
-        .used = json_object_get (o, "used"),
+        .used = &used,
         .held = json_object_get (o, "held"),
         .resources = json_object_get (o, "resources"),
-        .reserved = json_object_get (o, "reserved"),
+        .reserved = &reserved,
     };
+    json_t *result = NULL;
 
-    return dws_allocation_sets (call->breakdowns,
-                                call->args[1],
-                                &opts,
-                                &call->error);
+    dws_bytes_decode (&used, json_object_get (o, "used"));
+    dws_bytes_decode (&reserved, json_object_get (o, "reserved"));
+    if (used.lost || reserved.lost)
+        dws_error_nomem (&call->error);
+    else
+        result = dws_allocation_sets (call->breakdowns,
+                                      call->args[1],
+                                      &opts,
+                                      &call->error);
+    dws_bytes_clear (&used);
+    dws_bytes_clear (&reserved);
+    return result;
+}
+
+/* Empties the map.
+ */
+static json_t *encode_bytes (struct call *call, struct dws_bytes *map)
+{
+    json_t *result = map->lost ? NULL : dws_bytes_encode (map);
+
+    if (!result)
+        dws_error_nomem (&call->error);
+    dws_bytes_clear (map);
+    return result;
 }
 
 static json_t *allocation_reserved (struct call *call)
 {
-    return dws_reserved (call->args[0], call->topo, &call->error);
+    struct dws_bytes reserved = { 0 };
+
+    if (dws_reserved (call->args[0], call->topo, &reserved, &call->error) < 0) {
+        dws_bytes_clear (&reserved);
+        return NULL;
+    }
+    return encode_bytes (call, &reserved);
 }
 
 static json_t *location_constraint (struct call *call)
@@ -270,7 +299,10 @@ static json_t *drives (struct call *call)
 
 static json_t *taken (struct call *call)
 {
-    return dws_drives_taken (call->args[0], &call->error);
+    struct dws_bytes taken = { 0 };
+
+    dws_drives_taken (call->args[0], &taken);
+    return encode_bytes (call, &taken);
 }
 
 static json_t *config_describe (struct call *call)

@@ -281,15 +281,14 @@ static int read_storages (json_t *rabbits, json_t *lost, json_t *storages,
 
 /* Note the bytes that no job has.
  */
-static int add_outside (json_t *rabbits, json_t *outside)
+static int add_outside (json_t *rabbits, const struct dws_bytes *outside)
 {
-    const char *name;
-    json_t *bytes;
+    for (size_t i = 0; outside && i < outside->count; i++) {
+        json_t *state = json_object_get (rabbits, outside->list[i].rabbit);
 
-    json_object_foreach (outside, name, bytes) {
-        json_t *state = json_object_get (rabbits, name);
-
-        if (state && json_object_set (state, "outside", bytes) < 0)
+        if (state
+            && json_object_set_new (state, "outside",
+                                    json_integer (outside->list[i].bytes)) < 0)
             return -1;
     }
     return 0;

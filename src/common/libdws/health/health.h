@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "libdws/graph/topology.h"
+#include "libdws/storage/bytes.h"
 #include "libdws/util/error.h"
 #include "libutil/names.h"
 
@@ -55,7 +56,7 @@ struct dws_health_policy {
     bool soft_drain;        // give them the property
     json_t *queues;         // drain only nodes that have all properties of one
                             //  of these arrays; NULL: any node
-    json_t *outside;        // {RABBIT: BYTES} that no job has; NULL: nothing
+    const struct dws_bytes *outside;   // that no job has; NULL: nothing
 };
 
 struct dws_health {

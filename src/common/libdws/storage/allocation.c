@@ -15,7 +15,6 @@
 #include "libutil/names.h"
 #include "allocation.h"
 #include "allocset_private.h"
-#include "bytes.h"
 #include "colocation_private.h"
 #include "drives.h"
 #include "layout_private.h"
@@ -115,7 +114,7 @@ int dws_allocation_anywhere (json_t *nodes_per_rabbit,
 }
 
 char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
-                              json_t *bytes,
+                              const struct dws_bytes *bytes,
                               dws_error_t *error)
 {
     const char **names = calloc (json_object_size (nodes_per_rabbit) + 1,
@@ -127,7 +126,7 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
 
     json_object_foreach (nodes_per_rabbit, name, value) {
         if (names
-            && (json_integer_value (value) > 0 || json_object_get (bytes, name)))
+            && (json_integer_value (value) > 0 || dws_bytes_get (bytes, name) > 0))
             names[count++] = name;
     }
     if (!names || !(s = dws_hosts_merge (names, count, NULL)))
@@ -313,7 +312,7 @@ static int fill_rabbits (struct layout *lay,
         r->room = LAYOUT_UNLIMITED;
         if (storages)
             judge_rabbit (r, opts, storages);
-        if (json_object_size (opts->reserved) > 0)
+        if (opts->reserved && opts->reserved->count > 0)
             r->reserved = dws_bytes_get (opts->reserved, name);
         else
             r->reserved = get_reserved (opts->resources, r->nodes);

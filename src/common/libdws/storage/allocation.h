@@ -14,14 +14,14 @@
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
 #include "breakdowns.h"
+#include "bytes.h"
 
 struct dws_allocation_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: as NNF makes it)
     json_t *storages;     // borrowed: array of Storage objects as Kubernetes
                           // has them, or an object with these by name, or NULL:
                           // take every rabbit as usable
-    json_t *used;         // borrowed: map of rabbit to bytes that are taken
-                          // by others (drives.h), or NULL
+    const struct dws_bytes *used;      // taken by others (drives.h), or NULL
     json_t *held;         // borrowed: what others keep to themselves there, or
                           // are to get before the job, or NULL:
                           // [{"servers": {"name", "namespace"}, (if any)
@@ -35,10 +35,9 @@ struct dws_allocation_opts {
     bool bound;           // without these sets
     bool ever;            // as if all rabbits were in order, and empty
     json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
-    json_t *reserved;     // borrowed: map of rabbit to bytes that the
-                          // scheduler has set aside for the job, or NULL. If
-                          // it is NULL or empty, 'resources' tell. What is
-                          // set aside is used before anything else.
+    const struct dws_bytes *reserved;  // set aside for the job by the scheduler,
+                          // or NULL. If it is NULL or empty, 'resources' tell.
+                          // What is set aside is used before anything else.
 };
 
 /* Count the hosts of an R object (RFC 20), or of an RFC 29 hostlist given as
@@ -69,11 +68,11 @@ char *dws_allocation_down (const char *hosts,
                            dws_error_t *error);
 
 /* The reverse view for people and for drains: the RFC 29 hostlist of the
- * rabbits in 'nodes_per_rabbit' that have nodes of the job, and of those in 'bytes'
- * (keys; NULL: none). The caller frees it.
+ * rabbits in 'nodes_per_rabbit' that have nodes of the job, and of those in 'bytes'.
+ * The caller frees it.
  */
 char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
-                              json_t *bytes,
+                              const struct dws_bytes *bytes,
                               dws_error_t *error);
 
 /* Is there a set that need not be next to the nodes of the job?

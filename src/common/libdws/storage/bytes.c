@@ -4,58 +4,166 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "libdws/util/hosts.h"
+#include "libutil/errno_safe.h"
 #include "bytes.h"
 
-int64_t dws_bytes_get (json_t *map, const char *rabbit)
+static size_t count_of (const struct dws_bytes *map)
 {
-    return json_integer_value (json_object_get (map, rabbit));
+    return map ? map->count : 0;
 }
 
-int dws_bytes_add (json_t *map, const char *rabbit, int64_t n)
+void dws_bytes_clear (struct dws_bytes *map)
 {
-    if (__builtin_add_overflow (n, dws_bytes_get (map, rabbit), &n))
-        n = INT64_MAX;
-    if (n <= 0)
-        (void)json_object_del (map, rabbit);
-    else if (json_object_set_new (map, rabbit, json_integer (n)) < 0) {
-        errno = ENOMEM;
-        return -1;
+    ERRNO_SAFE_BLOCK;
+
+    for (size_t i = 0; i < map->count; i++)
+        free (map->list[i].rabbit);
+    free (map->list);
+    *map = (struct dws_bytes){ 0 };
+}
+
+/* The index of the rabbit's entry, or of where it belongs.
+ */
+static size_t find (const struct dws_bytes *map, const char *rabbit, bool *found)
+{
+    size_t low = 0;
+    size_t high = count_of (map);
+
+    *found = false;
+    while (low < high && !*found) {
+        size_t i = (low + high) / 2;
+        int order = strcmp (map->list[i].rabbit, rabbit);
+
+        if (order < 0)
+            low = i + 1;
+        else
+            high = i;
+        if ((*found = order == 0))
+            low = i;
     }
-    return 0;
+    return low;
 }
 
-void dws_bytes_add_map (json_t *map, json_t *other, int sign)
+int64_t dws_bytes_get (const struct dws_bytes *map, const char *rabbit)
 {
-    const char *rabbit;
-    json_t *bytes;
+    bool found;
+    size_t i = find (map, rabbit, &found);
 
-    json_object_foreach (other, rabbit, bytes)
-        (void)dws_bytes_add (map, rabbit, sign * json_integer_value (bytes));
+    return found ? map->list[i].bytes : 0;
 }
 
-int64_t dws_bytes_sum (json_t *map, int64_t most)
+static void insert (struct dws_bytes *map, size_t i, const char *rabbit, int64_t n)
 {
-    const char *rabbit;
-    json_t *bytes;
+    struct dws_bytes_of *list = map->list;
+    char *copy;
+
+    if (map->count == map->size) {
+        size_t size = map->size * 2 + 4;
+
+        if ((list = reallocarray (map->list, size, sizeof (*list)))) {
+            map->list = list;
+            map->size = size;
+        }
+    }
+    if (!list || !(copy = strdup (rabbit))) {
+        map->lost = true;
+        return;
+    }
+    memmove (&list[i + 1], &list[i], (map->count++ - i) * sizeof (*list));
+    list[i] = (struct dws_bytes_of){ .rabbit = copy, .bytes = n };
+}
+
+void dws_bytes_add (struct dws_bytes *map, const char *rabbit, int64_t n)
+{
+    bool found;
+    size_t i = find (map, rabbit, &found);
+    struct dws_bytes_of *of;
+
+    if (!found) {
+        if (n > 0)
+            insert (map, i, rabbit, n);
+        return;
+    }
+    of = &map->list[i];
+    if (__builtin_add_overflow (of->bytes, n, &of->bytes))
+        of->bytes = INT64_MAX;
+    if (of->bytes <= 0) {
+        free (of->rabbit);
+        memmove (of, of + 1, (--map->count - i) * sizeof (*of));
+    }
+}
+
+void dws_bytes_add_map (struct dws_bytes *map, const struct dws_bytes *other,
+                        int sign)
+{
+    for (size_t i = 0; i < count_of (other); i++)
+        dws_bytes_add (map, other->list[i].rabbit, sign * other->list[i].bytes);
+}
+
+int64_t dws_bytes_sum (const struct dws_bytes *map, int64_t most)
+{
     int64_t sum = 0;
 
-    json_object_foreach (map, rabbit, bytes) {
-        if (__builtin_add_overflow (sum, json_integer_value (bytes), &sum)
-            || sum > most)
+    for (size_t i = 0; i < count_of (map); i++) {
+        if (__builtin_add_overflow (sum, map->list[i].bytes, &sum) || sum > most)
             return most;
     }
     return sum;
 }
 
-bool dws_bytes_meet (json_t *a, json_t *b)
+bool dws_bytes_add_excess (struct dws_bytes *map, const struct dws_bytes *a,
+                           const struct dws_bytes *b)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < count_of (a); i++) {
+        int64_t n = a->list[i].bytes - dws_bytes_get (b, a->list[i].rabbit);
+
+        any |= n > 0;
+        if (n > 0 && map)
+            dws_bytes_add (map, a->list[i].rabbit, n);
+    }
+    return any;
+}
+
+char *dws_bytes_rabbits (const struct dws_bytes *map)
+{
+    const char **names = calloc (count_of (map) + 1, sizeof (names[0]));
+    char *s = NULL;
+
+    for (size_t i = 0; names && i < count_of (map); i++)
+        names[i] = map->list[i].rabbit;
+    if (names)
+        s = dws_hosts_merge (names, count_of (map), NULL);
+    ERRNO_SAFE (free (names));
+    return s;
+}
+
+void dws_bytes_decode (struct dws_bytes *map, json_t *o)
 {
     const char *rabbit;
-    json_t *value;
+    json_t *bytes;
 
-    json_object_foreach (a, rabbit, value) {
-        if (json_object_get (b, rabbit))
-            return true;
+    json_object_foreach (o, rabbit, bytes)
+        dws_bytes_add (map, rabbit, json_integer_value (bytes));
+}
+
+json_t *dws_bytes_encode (const struct dws_bytes *map)
+{
+    json_t *o = json_object ();
+
+    for (size_t i = 0; o && i < count_of (map); i++) {
+        if (json_object_set_new (o, map->list[i].rabbit,
+                                 json_integer (map->list[i].bytes)) < 0) {
+            json_decref (o);
+            o = NULL;
+        }
     }
-    return false;
+    if (!o)
+        errno = ENOMEM;
+    return o;
 }

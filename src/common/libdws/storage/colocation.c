@@ -166,6 +166,18 @@ static json_t *wanted_of (const struct dws_breakdowns *bl)
     return map;
 }
 
+bool dws_colocation_meet (json_t *a, json_t *b)
+{
+    const char *rabbit;
+    json_t *value;
+
+    json_object_foreach (a, rabbit, value) {
+        if (json_object_get (b, rabbit))
+            return true;
+    }
+    return false;
+}
+
 json_t *dws_colocation_wanted (const struct dws_breakdowns *breakdowns)
 {
     json_t *map = wanted_of (breakdowns_or_none (breakdowns));

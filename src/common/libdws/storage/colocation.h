@@ -23,6 +23,10 @@
  */
 json_t *dws_colocation_taken (json_t *servers, dws_error_t *error);
 
+/* Do two such maps, or other objects whose keys are rabbits, have a rabbit in common?
+ */
+bool dws_colocation_meet (json_t *a, json_t *b);
+
 /* The keys of all sets of 'breakdowns': a new map {KEY: true}, empty if none is
  * exclusive. Returns NULL with errno ENOMEM.
  */

@@ -11,7 +11,6 @@
 #include "libdws/directive/command.h"
 #include "libutil/errno_safe.h"
 #include "allocset_private.h"
-#include "bytes.h"
 #include "data_first.h"
 #include "shape_private.h"
 

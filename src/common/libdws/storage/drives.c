@@ -3,11 +3,9 @@
  * See drives.h.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
 #include "drives.h"
 
 #define BLOCK 4096
@@ -153,7 +151,7 @@ static bool is_repeated (json_t *storage, size_t index, const char *rabbit)
 /* 'made' has what was made of the set, by rabbit: NULL while that is not
  * complete.
  */
-static int add_set (json_t *map, json_t *set, json_t *made)
+static void add_set (struct dws_bytes *map, json_t *set, json_t *made)
 {
     const char *label = "";
     json_int_t size = 0;
@@ -177,10 +175,9 @@ static int add_set (json_t *map, json_t *set, json_t *made)
             bytes = dws_drives_take (label, size, count, DWS_DRIVES_OF_POOL);
         else if (is_repeated (storage, index, rabbit))
             continue;
-        if (bytes > 0 && dws_bytes_add (map, rabbit, bytes) < 0)
-            return -1;
+        if (bytes > 0)
+            dws_bytes_add (map, rabbit, bytes);
     }
-    return 0;
 }
 
 static json_t *sets_of (json_t *servers, const char *half)
@@ -192,26 +189,16 @@ static json_t *sets_of (json_t *servers, const char *half)
 /* status.ready stays true once all allocations were made. Released allocations have a
  * size of 0 there, as have those that are not made yet.
  */
-json_t *dws_drives_taken (json_t *servers, dws_error_t *error)
+void dws_drives_taken (json_t *servers, struct dws_bytes *taken)
 {
     json_t *made = NULL;
-    json_t *map = json_object ();
     json_t *set;
     size_t i;
 
     if (json_is_true (json_object_get (json_object_get (servers, "status"),
                                        "ready")))
         made = sets_of (servers, "status");
-    json_array_foreach (sets_of (servers, "spec"), i, set) {
-        if (!map || add_set (map, set,
-                             json_object_get (json_array_get (made, i),
-                                              "storage")) < 0) {
-            json_decref (map);
-            dws_error_nomem (error);
-            return NULL;
-        }
-    }
-    if (!map)
-        dws_error_nomem (error);
-    return map;
+    json_array_foreach (sets_of (servers, "spec"), i, set)
+        add_set (taken, set,
+                 json_object_get (json_array_get (made, i), "storage"));
 }

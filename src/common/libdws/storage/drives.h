@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <jansson.h>
 
-#include "libdws/util/error.h"
+#include "bytes.h"
 
 #define DWS_DRIVES_OF_RABBIT 18
 #define DWS_DRIVES_OF_POOL 16
@@ -66,11 +66,10 @@ int64_t dws_drives_take (const char *label,
                          int64_t count,
                          int width);
 
-/* Bytes that a Servers object takes on rabbits: a new map {RABBIT: BYTES}. The wanted
- * sizes (spec) count from when they are written, the made sizes (status) once all
- * allocations exist; after their release neither counts. Malformed parts take nothing.
- * Fails with ENOMEM.
+/* Add the bytes that a Servers object takes on rabbits. The wanted sizes (spec) count
+ * from when they are written, the made sizes (status) once all allocations exist; after
+ * their release neither counts. Malformed parts take nothing.
  */
-json_t *dws_drives_taken (json_t *servers, dws_error_t *error);
+void dws_drives_taken (json_t *servers, struct dws_bytes *taken);
 
 #endif /* !LIBDWS_DRIVES_H */

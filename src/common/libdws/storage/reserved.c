@@ -37,7 +37,7 @@ static const char *name_of (const char *name, const char *path)
  */
 static int take_vertex (json_t *vertex,
                         const struct dws_topology *topo,
-                        json_t *gib,
+                        struct dws_bytes *gib,
                         json_t *rabbits)
 {
     const char *type;
@@ -60,7 +60,7 @@ static int take_vertex (json_t *vertex,
     if (!(parent = parent_of (path)))
         return -1;
     if (strcmp (type, "ssd") == 0)
-        rc = size > 0 ? dws_bytes_add (gib, parent, size) : 0;
+        dws_bytes_add (gib, parent, size > 0 ? size : 0);
     else if (strcmp (type, "node") == 0
              && (rabbit = dws_topology_rabbit (topo, name_of (name, path))))
         rc = json_object_set_new (rabbits, parent, json_string (rabbit));
@@ -68,58 +68,48 @@ static int take_vertex (json_t *vertex,
     return rc;
 }
 
-static int add_gib (json_t *result, const char *rabbit, json_int_t n)
+static void add_gib (struct dws_bytes *map, const char *rabbit, int64_t n)
 {
     if (n > LLONG_MAX / GIB)
         n = LLONG_MAX / GIB;
-    return n > 0 ? dws_bytes_add (result, rabbit, n * GIB) : 0;
+    if (n > 0)
+        dws_bytes_add (map, rabbit, n * GIB);
 }
 
-json_t *dws_reserved (json_t *R,
-                      const struct dws_topology *topo,
-                      dws_error_t *error)
+int dws_reserved (json_t *R, const struct dws_topology *topo,
+                  struct dws_bytes *reserved, dws_error_t *error)
 {
-    json_t *gib = json_object ();
+    struct dws_bytes gib = { 0 };
     json_t *rabbits = json_object ();
-    json_t *result = json_object ();
     json_t *vertices = NULL;
     json_t *counted = NULL;
-    const char *path;
+    const char *rabbit;
     json_t *value;
     size_t i;
+    int rc = rabbits ? 0 : -1;
 
-    if (!gib || !rabbits || !result)
-        goto nomem;
     (void)json_unpack (R,
                        "{s:{s?{s:o} s?o}}",
                        "scheduling",
                          "graph",
                            "nodes", &vertices,
                          "rabbits", &counted);
-    json_object_foreach (counted, path, value) {
-        if (add_gib (result, path, json_integer_value (value)) < 0)
-            goto nomem;
-    }
+    json_object_foreach (counted, rabbit, value)
+        add_gib (reserved, rabbit, json_integer_value (value));
     json_array_foreach (vertices, i, value) {
-        if (take_vertex (value, topo, gib, rabbits) < 0)
-            goto nomem;
+        if (rc == 0)
+            rc = take_vertex (value, topo, &gib, rabbits);
     }
-    json_object_foreach (gib, path, value) {
-        const char *rabbit = json_string_value (json_object_get (rabbits,
-                                                                 path));
-
-        if (rabbit && add_gib (result, rabbit, json_integer_value (value)) < 0)
-            goto nomem;
+    for (i = 0; i < gib.count; i++) {
+        value = json_object_get (rabbits, gib.list[i].rabbit);
+        if (value)
+            add_gib (reserved, json_string_value (value), gib.list[i].bytes);
     }
-    json_decref (gib);
+    if (rc < 0 || gib.lost || reserved->lost)
+        rc = dws_error_nomem (error);
+    dws_bytes_clear (&gib);
     json_decref (rabbits);
-    return result;
-nomem:
-    json_decref (gib);
-    json_decref (rabbits);
-    json_decref (result);
-    dws_error_nomem (error);
-    return NULL;
+    return rc;
 }
 
 json_t *dws_reserved_ssds (json_t *R, dws_error_t *error)

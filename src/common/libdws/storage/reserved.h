@@ -11,14 +11,14 @@
 
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
+#include "bytes.h"
 
-/* The reservation of the job, from the "scheduling" key of R as Fluxion (match-format
- * rv1) or sched-rabbit writes it: a new object {RABBIT: BYTES}, empty if R does not say.
- * Fails with ENOMEM.
+/* Add the reservation of the job, from the "scheduling" key of R as Fluxion
+ * (match-format rv1) or sched-rabbit writes it; nothing if R does not say. Fails with
+ * ENOMEM.
  */
-json_t *dws_reserved (json_t *R,
-                      const struct dws_topology *topo,
-                      dws_error_t *error);
+int dws_reserved (json_t *R, const struct dws_topology *topo,
+                  struct dws_bytes *reserved, dws_error_t *error);
 
 /* The ssds themselves: a new object {PATH: true}. Fails with ENOMEM.
  */

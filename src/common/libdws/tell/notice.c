@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "libdws/directive/command.h"
-#include "libdws/util/hosts.h"
 #include "notice.h"
 
 static const char *date_of (double t, char buf[32])
@@ -31,11 +30,11 @@ static bool set (json_t *o, const char *key, json_t *value)
 /* Takes over 'what' and 'message'.
  */
 static json_t *make_notice (const char *event, const char *of, int64_t userid,
-                            json_t *what, json_t *by_rabbit, double until,
-                            json_t *message, double now)
+                            json_t *what, const struct dws_bytes *bytes,
+                            double until, json_t *message, double now)
 {
     json_t *o = json_object ();
-    char *where = dws_hosts_merge_json (by_rabbit, NULL);
+    char *where = dws_bytes_rabbits (bytes);
     bool ok = set (o, "what", what);
 
     ok = set (o, "message", message) && ok;
@@ -57,7 +56,7 @@ static json_t *make_notice (const char *event, const char *of, int64_t userid,
 
 json_t *dws_notice_stage_out (const struct dws_job *job,
                               const char *f58,
-                              json_t *by_rabbit,
+                              const struct dws_bytes *bytes,
                               const char *text,
                               double until,
                               double now)
@@ -67,7 +66,7 @@ json_t *dws_notice_stage_out (const struct dws_job *job,
 
     o = make_notice (until > 0. ? DWS_NOTICE_FAILED : DWS_NOTICE_LOST,
                      f58, job->userid, dws_commands_copied_out (job->directives),
-                     by_rabbit, until, until > 0.
+                     bytes, until, until > 0.
         ? json_sprintf ("The data of job %s was not staged out: %s. It is kept until "
                         "%s; to have it tried again: flux rabbit retry %s",
                         f58, text, date_of (until, date), f58)
@@ -104,10 +103,10 @@ static json_t *message_of (const char *event, const char *name, double expires,
 json_t *dws_notice_file_system (const char *event,
                                 const char *name,
                                 int64_t userid,
-                                json_t *by_rabbit,
+                                const struct dws_bytes *bytes,
                                 double expires,
                                 double now)
 {
-    return make_notice (event, name, userid, json_pack ("[s]", name), by_rabbit,
+    return make_notice (event, name, userid, json_pack ("[s]", name), bytes,
                         expires, message_of (event, name, expires, now), now);
 }

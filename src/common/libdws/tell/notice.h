@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "libdws/facts/job.h"
+#include "libdws/storage/bytes.h"
 
 /* Values of "event".
  */
@@ -19,8 +20,8 @@
 #define DWS_NOTICE_DESTROYED "file-system-destroyed"
 
 /* A notice is {"id", "event", "t", "userid"?, "what", "where"?, "until"?, "message"}: a
- * unique id; what, an array of texts; where, a hostlist of rabbits, from the bytes
- * 'by_rabbit' ({RABBIT: BYTES} or NULL); until, a time (s since the epoch). The functions
+ * unique id; what, an array of texts; where, a hostlist of rabbits, those of
+ * 'bytes'; until, a time (s since the epoch). The functions
  * return NULL with errno ENOMEM.
  *
  * The data of a job was not staged out, for the reason 'text'. Until 'until' the
@@ -29,7 +30,7 @@
  */
 json_t *dws_notice_stage_out (const struct dws_job *job,
                               const char *f58,
-                              json_t *by_rabbit,
+                              const struct dws_bytes *bytes,
                               const char *text,
                               double until,
                               double now);
@@ -40,7 +41,7 @@ json_t *dws_notice_stage_out (const struct dws_job *job,
 json_t *dws_notice_file_system (const char *event,
                                 const char *name,
                                 int64_t userid,
-                                json_t *by_rabbit,
+                                const struct dws_bytes *bytes,
                                 double expires,
                                 double now);
 

@@ -248,16 +248,41 @@ static int op_nodes (struct fixture *f, dws_error_t *e)
     return rc;
 }
 
+/* What is lost is said only by the map.
+ */
+static int drop_bytes (struct dws_bytes *map, dws_error_t *e)
+{
+    json_t *o = map->lost ? NULL : dws_bytes_encode (map);
+    char *rabbits = o ? dws_bytes_rabbits (map) : NULL;
+    int rc = o && rabbits ? 0 : -1;
+
+    if (rc < 0)
+        dws_error_nomem (e);
+    json_decref (o);
+    free (rabbits);
+    dws_bytes_clear (map);
+    return rc;
+}
+
 static int op_taken (struct fixture *f, dws_error_t *e)
 {
-    return drop (dws_drives_taken (json_array_get (f->servers, 0), e));
+    struct dws_bytes taken = { 0 };
+
+    dws_drives_taken (json_array_get (f->servers, 0), &taken);
+    return drop_bytes (&taken, e);
 }
 
 static int op_reserved (struct fixture *f, dws_error_t *e)
 {
+    struct dws_bytes reserved = { 0 };
+
     if (drop (dws_reserved_ssds (f->R, e)) < 0)
         return -1;
-    return drop (dws_reserved (f->R, f->topo, e));
+    if (dws_reserved (f->R, f->topo, &reserved, e) < 0) {
+        dws_bytes_clear (&reserved);
+        return -1;
+    }
+    return drop_bytes (&reserved, e);
 }
 
 static int op_sets (struct fixture *f, dws_error_t *e)

@@ -19,6 +19,7 @@
 #include <jansson.h>
 
 #include "libdws/directive/directive.h"
+#include "libdws/storage/bytes.h"
 
 /* Decode, or fail the test. NULL gives NULL.
  */
@@ -68,6 +69,29 @@ static inline void assert_json (json_t *have, const char *want)
         fail_msg ("\n have: %s\n want: %s", a ? a : "(null)", b);
     }
     json_decref (expected);
+}
+
+/* The map of an object, or NULL: the caller clears it.
+ */
+static inline struct dws_bytes BYTES (const char *text)
+{
+    struct dws_bytes map = { 0 };
+    json_t *o = J (text);
+
+    dws_bytes_decode (&map, o);
+    assert_false (map.lost);
+    json_decref (o);
+    return map;
+}
+
+/* Takes no map.
+ */
+static inline void assert_bytes (const struct dws_bytes *map, const char *want)
+{
+    json_t *o = dws_bytes_encode (map);
+
+    assert_json (o, want);
+    json_decref (o);
 }
 
 static inline void assert_contains (const char *text, const char *part)

@@ -9,7 +9,6 @@
 #include "libdws/decide/reconcile.h"
 #include "libdws/directive/command.h"
 #include "libdws/health/usable.h"
-#include "libdws/storage/bytes.h"
 #include "libdws/storage/resources.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
@@ -46,7 +45,7 @@ struct look {
     int64_t all;                // idle nodes
     int parsed;
     bool rival;                 // a job could start there, but for its storage
-    json_t *wanted;             // rabbits where jobs with nodes wait for storage
+    struct dws_bytes wanted;    // of rabbits where jobs with nodes wait for storage
 };
 
 static bool has_data (const struct job *job)
@@ -91,17 +90,17 @@ static void find_rival (struct job *job, void *arg)
 
 /* Is the job's reservation on the rabbit taken by others?
  */
-static bool is_taken (const struct job *job, const char *rabbit, json_t *bytes)
+static bool is_taken (const struct job *job, const struct dws_bytes_of *reserved)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
     json_t *storage = json_object_get (storages_by_name (job->ctx->storages),
-                                       rabbit);
-    int index = dws_topology_find (topo, rabbit);
+                                       reserved->rabbit);
+    int index = dws_topology_find (topo, reserved->rabbit);
 
     return index >= 0
-        && dws_bytes_get (space_used (job->ctx->space), rabbit)
+        && dws_bytes_get (space_used (job->ctx->space), reserved->rabbit)
            > dws_health_capacity (storage, dws_topology_capacity (topo, index))
-             - json_integer_value (bytes);
+             - reserved->bytes;
 }
 
 static void find_wanted (struct job *job, void *arg)
@@ -109,29 +108,41 @@ static void find_wanted (struct job *job, void *arg)
     struct look *look = arg;
     bool awaits = job->facts->awaits != NULL;
     const struct act_job *own = act_own (job);
-    const char *rabbit;
-    json_t *bytes;
 
     if (job->facts->phase != DWS_PHASE_PROLOG
         || (!awaits && (!own || own->t_down == 0.))
-        || json_object_size (job->claim.bytes) > 0)
+        || job->claim.bytes.count > 0)
         return;
-    json_object_foreach (job->reserved, rabbit, bytes) {
-        if (awaits || is_taken (job, rabbit, bytes))
-            (void)json_object_set (look->wanted, rabbit, bytes);
+    for (size_t i = 0; i < job->reserved.count; i++) {
+        const struct dws_bytes_of *reserved = &job->reserved.list[i];
+
+        if (awaits || is_taken (job, reserved))
+            dws_bytes_add (&look->wanted, reserved->rabbit, reserved->bytes);
     }
+}
+
+/* Has the job storage where others with nodes wait for theirs?
+ */
+static bool is_wanted (const struct job *job, const struct look *look)
+{
+    const struct dws_bytes *bytes = &job->claim.bytes;
+
+    for (size_t i = 0; i < bytes->count; i++) {
+        if (dws_bytes_get (&look->wanted, bytes->list[i].rabbit) > 0)
+            return true;
+    }
+    return false;
 }
 
 /* Are enough nodes idle next to the job's storage?
  */
 static bool could_start (struct job *job, struct look *look)
 {
+    const struct dws_bytes *bytes = &job->claim.bytes;
     int64_t count = 0;
-    const char *rabbit;
-    json_t *value;
 
-    json_object_foreach (job->claim.bytes, rabbit, value) {
-        int index = dws_topology_find (look->topo, rabbit);
+    for (size_t i = 0; i < bytes->count; i++) {
+        int index = dws_topology_find (look->topo, bytes->list[i].rabbit);
 
         if (index >= 0)
             count += look->idle[index];
@@ -150,7 +161,7 @@ static void judge (struct job *job, void *arg)
     /* A job in its prolog that wants the same rabbits holds nodes, so it goes
      * first. */
     now = has_data (job)
-        && (dws_bytes_meet (job->claim.bytes, look->wanted)
+        && (is_wanted (job, look)
             || (look->rival && could_start (job, look)));
     if (now != before && (looked = looked_of (job)))
         looked->in_the_way = now;
@@ -193,7 +204,6 @@ static void told (struct dws_ctx *ctx, const struct dws_pool *nodes)
 
     if (!look.topo)
         return;
-    look.wanted = json_object ();
     if (!(look.idle = calloc (dws_topology_count (look.topo) + 1,
                               sizeof (*look.idle)))
         || count_idle (&look, nodes, &error) < 0)
@@ -203,7 +213,7 @@ static void told (struct dws_ctx *ctx, const struct dws_pool *nodes)
         jobs_each (ctx->jobs, find_wanted, &look);
         jobs_each (ctx->jobs, judge, &look);
     }
-    json_decref (look.wanted);
+    dws_bytes_clear (&look.wanted);
     free (look.idle);
 }
 

@@ -14,7 +14,6 @@
 
 #include "libdws/storage/resources.h"
 #include "libdws/storage/near.h"
-#include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/kvs.h"
@@ -169,10 +168,11 @@ static void eventlog_cb (const struct call *call, flux_future_t *f)
 /* A persistent file system
  */
 
-static void set_rabbits (struct job *job, struct near *near, json_t *by_rabbit)
+static void set_rabbits (struct job *job, struct near *near,
+                         const struct dws_bytes *bytes)
 {
-    if (json_object_size (by_rabbit) > 0)
-        near->rabbits = dws_hosts_merge_json (by_rabbit, NULL);
+    if (bytes->count > 0)
+        near->rabbits = dws_bytes_rabbits (bytes);
     else
         set_fault (near, job->facts->near, ": this file system has nothing on"
                    " rabbits yet");
@@ -184,14 +184,14 @@ static void look_up (struct job *job, struct near *near)
 {
     const struct dws_ctx *ctx = job->ctx;
     const char *name = job->facts->near;
-    json_t *by_rabbit;
+    struct dws_bytes bytes = { 0 };
     dws_error_t error;
     flux_jobid_t id;
 
-    if ((by_rabbit = persistent_rabbits (ctx->persistent, ctx->space, name,
-                                         job->facts->userid, &error))) {
-        set_rabbits (job, near, by_rabbit);
-        json_decref (by_rabbit);
+    if (persistent_bytes (ctx->persistent, ctx->space, name, job->facts->userid,
+                          &bytes, &error) == 0) {
+        set_rabbits (job, near, &bytes);
+        dws_bytes_clear (&bytes);
     }
     else if (errno == EPERM)
         set_fault (near, "", error.text);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "libdws/directive/command.h"
-#include "libdws/storage/bytes.h"
 #include "libdws/storage/reserved.h"
 #include "libutil/safelog.h"
 #include "act/reservations.h"
@@ -17,7 +16,7 @@
 
 struct sum {
     const struct job *job;
-    json_t *bytes;
+    struct dws_bytes *bytes;
 };
 
 /* Has the job taken its reservation? From then on its bytes, if it still holds
@@ -25,7 +24,7 @@ struct sum {
  */
 static bool has_taken (const struct job *job)
 {
-    return json_object_size (job->claim.bytes) > 0
+    return job->claim.bytes.count > 0
         || job->facts->phase > DWS_PHASE_PROLOG;
 }
 
@@ -36,16 +35,14 @@ static void add_reserved (struct job *job, void *arg)
     struct sum *sum = arg;
 
     if (job != sum->job && !has_taken (job))
-        dws_bytes_add_map (sum->bytes, job->reserved, 1);
+        dws_bytes_add_map (sum->bytes, &job->reserved, 1);
 }
 
-json_t *reservations_add (struct job *job, json_t *bytes)
+void reservations_add (struct job *job, struct dws_bytes *bytes)
 {
     struct sum sum = { .job = job, .bytes = bytes };
 
-    if (bytes)
-        jobs_each (job->ctx->jobs, add_reserved, &sum);
-    return bytes;
+    jobs_each (job->ctx->jobs, add_reserved, &sum);
 }
 
 void reservations_learn_R (struct job *job, json_t *R)
@@ -56,10 +53,12 @@ void reservations_learn_R (struct job *job, json_t *R)
     (void)json_unpack (R, "{s:{s:F}}", "execution", "starttime",
                        &job->t_alloc);
     job->t_alloc = timeline_of (job->ctx->timeline, job->t_alloc);
-    json_decref (job->reserved);
+    dws_bytes_clear (&job->reserved);
     json_decref (job->ssds);
     job->ssds = NULL;
-    if (!(job->reserved = dws_reserved (R, job->ctx->config->topology, &error))
+    job->R_read = dws_reserved (R, job->ctx->config->topology, &job->reserved,
+                                &error) == 0;
+    if (!job->R_read
         || !(job->ssds = dws_reserved_ssds (R, &error))) {
         char label[JOB_LABEL_SIZE];
 
@@ -101,7 +100,7 @@ static bool is_recalled (const struct job *job)
 {
     if (job->facts->phase == DWS_PHASE_GONE)
         return job->ssds || !job->wf || job_torn_down (job);
-    return job->reserved || job->facts->phase < DWS_PHASE_PROLOG;
+    return job->R_read || job->facts->phase < DWS_PHASE_PROLOG;
 }
 
 static void recall_job (struct job *job, void *arg)

@@ -26,9 +26,8 @@ void reservations_recall (struct dws_ctx *ctx);
  */
 bool reservations_known (struct dws_ctx *ctx);
 
-/* Add the promised reservations of all jobs but 'job' to 'bytes', {RABBIT: BYTES}.
- * Returns 'bytes', which may be NULL (out of memory).
+/* Add the promised reservations of all jobs but 'job' to 'bytes'.
  */
-json_t *reservations_add (struct job *job, json_t *bytes);
+void reservations_add (struct job *job, struct dws_bytes *bytes);
 
 #endif /* !DWS_ACT_RESERVATIONS_H */

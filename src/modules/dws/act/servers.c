@@ -349,7 +349,7 @@ static int take (struct job *job, json_t *nodes, json_t *sets)
     withheld_claimed (job);
     if (storage_anywhere (job))
         job->ctx->events->space_changed (job->ctx);
-    if ((rabbits = dws_allocation_rabbits (nodes, job->claim.bytes, &error))) {
+    if ((rabbits = dws_allocation_rabbits (nodes, &job->claim.bytes, &error))) {
         draft_memo (job, "rabbits", rabbits);
         free (rabbits);
     }

@@ -349,20 +349,23 @@ char *storage_rival (struct job *job, json_t *nodes,
 }
 
 /* The bytes of rabbits that others hold. For unbound storage the reservations of other
- * jobs count, too.
+ * jobs count, too: then 'sum' has them. Returns NULL if out of memory.
  */
-static json_t *taken (struct job *job)
+static const struct dws_bytes *taken (struct job *job, struct dws_bytes *sum)
 {
-    json_t *used = space_used (job->ctx->space);
+    const struct dws_bytes *used = space_used (job->ctx->space);
 
     if (!storage_anywhere (job))
-        return json_incref (used);
-    return reservations_add (job, json_copy (used));
+        return used;
+    dws_bytes_add_map (sum, used, 1);
+    reservations_add (job, sum);
+    return sum->lost ? NULL : sum;
 }
 
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
+    struct dws_bytes sum = { 0 };
     struct dws_allocation_opts opts = { .ever = ever };
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *goodness = NULL;
@@ -370,7 +373,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
 
     opts.storages = storages_known (job->ctx->storages);
     if (!ever)
-        opts.used = taken (job);
+        opts.used = taken (job, &sum);
     if (!resources || (!ever && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((goodness = first_goodness (job, error)))
@@ -384,8 +387,8 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
         ERRNO_SAFE (json_decref (nodes));
         nodes = NULL;
     }
+    dws_bytes_clear (&sum);
     ERRNO_SAFE (json_decref (goodness));
-    ERRNO_SAFE (json_decref (opts.used));
     ERRNO_SAFE (json_decref (resources));
     return nodes;
 }
@@ -398,27 +401,28 @@ json_t *storage_layout (struct job *job, json_t *nodes,
     struct dws_resources_opts bopts = {
         .anywhere = storage_anywhere (job),
     };
+    struct dws_bytes sum = { 0 };
     struct dws_allocation_opts opts = {
         .anywhere = storage_anywhere (job),
         .ever = state == LAYOUT_EVER,
         .held = state <= LAYOUT_LASTING ? rivals->held : NULL,
         .lasting = state == LAYOUT_LASTING,
-        .reserved = job->reserved,
+        .reserved = &job->reserved,
     };
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *sets = NULL;
 
     opts.storages = storages_known (job->ctx->storages);
     if (state < LAYOUT_EMPTY)
-        opts.used = taken (job);
+        opts.used = taken (job, &sum);
     if (!resources || (state < LAYOUT_EMPTY && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((opts.resources = dws_resources_apply (resources,
                                                     job->wf->breakdowns,
                                                     &bopts, error)))
         sets = dws_allocation_sets (job->wf->breakdowns, nodes, &opts, error);
+    dws_bytes_clear (&sum);
     ERRNO_SAFE (json_decref (opts.resources));
-    ERRNO_SAFE (json_decref (opts.used));
     ERRNO_SAFE (json_decref (resources));
     return sets;
 }

@@ -19,7 +19,7 @@ int space_hold (struct space *space, uint64_t jobid, struct claim *claim)
     char key[32];
 
     snprintf (key, sizeof (key), "%" PRIu64, jobid);
-    if (json_object_set_new (space->held, key, json_copy (claim->bytes)) < 0) {
+    if (json_object_set_new (space->held, key, dws_bytes_encode (&claim->bytes)) < 0) {
         errno = ENOMEM;
         return -1;
     }
@@ -30,16 +30,15 @@ int space_hold (struct space *space, uint64_t jobid, struct claim *claim)
 bool space_hold_outside (struct space *space)
 {
     json_t *before = json_object_get (space->held, SPACE_NOBODY);
+    json_t *now = dws_bytes_encode (&space->outside);
+    bool changed = before ? !json_equal (now, before) : space->outside.count > 0;
 
-    if (json_equal (space->outside, before)
-        || (!before && json_object_size (space->outside) == 0))
-        return false;
-    if (json_object_size (space->outside) == 0)
+    if (changed && space->outside.count > 0)
+        changed = json_object_set (space->held, SPACE_NOBODY, now) == 0;
+    else if (changed)
         (void)json_object_del (space->held, SPACE_NOBODY);
-    else if (json_object_set_new (space->held, SPACE_NOBODY,
-                                  json_copy (space->outside)) < 0)
-        return false;
-    return true;
+    json_decref (now);
+    return changed;
 }
 
 void space_let_go (struct space *space, uint64_t jobid, struct claim *claim)

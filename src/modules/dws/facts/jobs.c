@@ -56,7 +56,7 @@ static void job_destroy (void *value)
         job_slots_clear (job);
         tally_remove (&job->ctx->jobs->tally, job);
         space_free (job->ctx->space, &job->claim, false);
-        json_decref (job->reserved);
+        dws_bytes_clear (&job->reserved);
         json_decref (job->ssds);
         free (job->object);
         flux_watcher_destroy (job->wake);
@@ -360,7 +360,7 @@ void jobs_look_for (struct jobs *jobs, uint64_t id)
  */
 static void free_space (struct job *job, bool torn_down)
 {
-    if (job->claim.bytes) {
+    if (job->claim.holdings) {
         space_free (job->ctx->space, &job->claim, torn_down);
         job->ctx->events->space_changed (job->ctx);
     }

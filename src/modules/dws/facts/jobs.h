@@ -34,7 +34,7 @@ struct job {
     char *object;                       // text of the Workflow object from which
                                         //  'wf' was decoded, if the agent sent
                                         //  it, until the job is reconciled
-    json_t *reserved;                   // bytes per rabbit, from R, or NULL
+    struct dws_bytes reserved;          // from R
     json_t *ssds;                       // Fluxion's, from R, or NULL
     double t_alloc;                     // when the job got its nodes, from R
     struct claim claim;                 // the job's bytes on rabbits
@@ -44,6 +44,7 @@ struct job {
     struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
     struct slot_data slots[SLOT_COUNT]; // what other parts keep about the job
+    bool R_read;                        // 'reserved' is what R says
     bool changed;
     bool listed;                        // in the latest answer to dws.sync
     bool seen;                          // its workflow is in the snapshot

@@ -167,20 +167,19 @@ void persistent_list (struct persistent *p, json_t *objects)
         learn_object (p, object, false);
 }
 
-/* 'o' is a description, 'taken' what all file systems take. Returns a copy with
- * "space", or NULL.
+/* Returns a copy of the description with "space", or NULL.
  */
-static json_t *with_space (json_t *o, json_t *taken)
+static json_t *with_space (json_t *o, const struct space *space)
 {
-    json_t *name = json_object_get (o, "name");
-    json_t *bytes = json_object_get (taken, json_string_value (name));
+    struct dws_bytes bytes = { 0 };
     json_t *copy = json_copy (o);
 
-    if (json_object_set_new (copy, "space",
-                             bytes ? json_incref (bytes) : json_object ()) < 0) {
+    space_persistent (space, json_string_value (json_object_get (o, "name")), &bytes);
+    if (json_object_set_new (copy, "space", dws_bytes_encode (&bytes)) < 0) {
         json_decref (copy);
-        return NULL;
+        copy = NULL;
     }
+    dws_bytes_clear (&bytes);
     return copy;
 }
 
@@ -188,45 +187,40 @@ json_t *persistent_status (const struct persistent *p,
                            const struct space *space,
                            json_int_t userid)
 {
-    json_t *taken = space_persistent (space, false);
     json_t *array = json_array ();
     const char *key;
     json_t *o;
 
-    if (!taken || !array)
-        goto nomem;
     json_object_foreach (p->list, key, o) {
         if ((userid == -1
              || json_integer_value (json_object_get (o, "userid")) == userid)
-            && json_array_append_new (array, with_space (o, taken)) < 0)
-            goto nomem;
+            && json_array_append_new (array, with_space (o, space)) < 0) {
+            json_decref (array);
+            return NULL;
+        }
     }
-    json_decref (taken);
     return array;
-nomem:
-    json_decref (taken);
-    json_decref (array);
-    return NULL;
 }
 
 void persistent_each (const struct persistent *p,
                       const struct space *space,
                       persistent_f visit, void *arg)
 {
-    json_t *taken = space_persistent (space, true);
+    struct dws_bytes taken = { 0 };
     const char *key;
     json_t *o;
 
+    space_persistent_outside (space, &taken);
     json_object_foreach (p->list, key, o) {
         const char *name = "";
         json_int_t userid = -1;
-        json_t *by_rabbit;
+        int64_t bytes;
 
         (void)json_unpack (o, "{s:s s:I}", "name", &name, "userid", &userid);
-        if ((by_rabbit = json_object_get (taken, name)))
-            visit (userid, name, by_rabbit, arg);
+        if ((bytes = dws_bytes_get (&taken, name)) > 0)
+            visit (userid, bytes, arg);
     }
-    json_decref (taken);
+    dws_bytes_clear (&taken);
 }
 
 json_t *persistent_find (const struct persistent *p, const char *name)
@@ -237,39 +231,23 @@ json_t *persistent_find (const struct persistent *p, const char *name)
     return json_object_get (p->list, key);
 }
 
-json_t *persistent_rabbits (const struct persistent *p,
-                            const struct space *space,
-                            const char *name,
-                            uint32_t userid,
-                            dws_error_t *error)
+int persistent_bytes (const struct persistent *p, const struct space *space,
+                      const char *name, uint32_t userid,
+                      struct dws_bytes *bytes, dws_error_t *error)
 {
     json_t *o = persistent_find (p, name);
     json_int_t owner = -1;
     int shared = 0;
-    json_t *taken;
-    json_t *by_rabbit;
 
-    if (!o) {
-        dws_error (error, ENOENT, "there is no persistent file system '%.64s'",
-                   name);
-        return NULL;
-    }
+    if (!o)
+        return dws_error (error, ENOENT, "there is no persistent file system"
+                          " '%.64s'", name);
     (void)json_unpack (o, "{s:I s?b}", "userid", &owner, "shared", &shared);
-    if (owner != (json_int_t)userid && !shared) {
-        dws_error (error, EPERM, "persistent file system '%.64s' belongs to"
-                   " another user", name);
-        return NULL;
-    }
-    if (!(taken = space_persistent (space, false))) {
-        dws_error_nomem (error);
-        return NULL;
-    }
-    if ((by_rabbit = json_object_get (taken, name)))
-        json_incref (by_rabbit);
-    else if (!(by_rabbit = json_object ()))
-        dws_error_nomem (error);
-    json_decref (taken);
-    return by_rabbit;
+    if (owner != (json_int_t)userid && !shared)
+        return dws_error (error, EPERM, "persistent file system '%.64s' belongs to"
+                          " another user", name);
+    space_persistent (space, name, bytes);
+    return 0;
 }
 
 static bool is_owner (flux_t *h, uint32_t userid)

@@ -31,25 +31,21 @@ json_t *persistent_status (const struct persistent *p,
                            const struct space *space,
                            json_int_t userid);
 
-/* Call visit for each file system that belongs to no job (any more) and whose bytes are
- * known: with its owner, -1 if unknown, its name and the bytes by rabbit.
+/* Call visit for each file system that belongs to no job (any more) and takes bytes:
+ * with its owner, -1 if unknown, and the bytes.
  */
-typedef void (*persistent_f)(json_int_t userid, const char *name,
-                             json_t *by_rabbit, void *arg);
+typedef void (*persistent_f)(json_int_t userid, int64_t bytes, void *arg);
 
 void persistent_each (const struct persistent *p,
                       const struct space *space,
                       persistent_f visit, void *arg);
 
-/* The bytes taken by the file system 'name', {RABBIT: BYTES}, a new reference: an empty
- * object while it is being created. Fails with ENOENT (there is none), EPERM ('userid'
- * may not use it) or ENOMEM.
+/* Add the bytes taken by the file system 'name', which has none while it is being
+ * created. Fails with ENOENT (there is none) or EPERM ('userid' may not use it).
  */
-json_t *persistent_rabbits (const struct persistent *p,
-                            const struct space *space,
-                            const char *name,
-                            uint32_t userid,
-                            dws_error_t *error);
+int persistent_bytes (const struct persistent *p, const struct space *space,
+                      const char *name, uint32_t userid,
+                      struct dws_bytes *bytes, dws_error_t *error);
 
 /* The description of a persistent file system; NULL if none has that name.
  */

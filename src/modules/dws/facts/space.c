@@ -12,10 +12,8 @@
 
 #include "libdws/facts/report.h"
 #include "libdws/storage/allocation.h"
-#include "libdws/storage/bytes.h"
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/drives.h"
-#include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
 #include "facts/space_private.h"
 
@@ -25,9 +23,7 @@ struct space *space_create (void)
 
     if (!(space = calloc (1, sizeof (*space))))
         return NULL;
-    if (!(space->used = json_object ())
-        || !(space->outside = json_object ())
-        || !(space->held = json_object ())) {
+    if (!(space->held = json_object ())) {
         space_destroy (space);
         errno = ENOMEM;
         return NULL;
@@ -44,7 +40,7 @@ static int compare_keys (const void *a, const void *b)
 static void holding_destroy (struct holding *holding)
 {
     if (holding) {
-        json_decref (holding->bytes);
+        dws_bytes_clear (&holding->bytes);
         json_decref (holding->keys);
         free (holding->key);
         free (holding->workflow);
@@ -64,22 +60,22 @@ void space_destroy (struct space *space)
             tdelete (holding, &space->tree, compare_keys);
             holding_destroy (holding);
         }
-        json_decref (space->used);
-        json_decref (space->outside);
+        dws_bytes_clear (&space->used);
+        dws_bytes_clear (&space->outside);
         json_decref (space->held);
         json_decref (space->freed);
         free (space);
     }
 }
 
-json_t *space_used (const struct space *space)
+const struct dws_bytes *space_used (const struct space *space)
 {
-    return space->used;
+    return &space->used;
 }
 
-json_t *space_outside (const struct space *space)
+const struct dws_bytes *space_outside (const struct space *space)
 {
-    return space->outside;
+    return &space->outside;
 }
 
 bool space_known (const struct space *space)
@@ -104,7 +100,7 @@ static void forget_rabbits (struct claim *claim)
 const char *space_rabbits (struct claim *claim)
 {
     if (!claim->rabbits)
-        claim->rabbits = dws_hosts_merge_json (claim->bytes, NULL);
+        claim->rabbits = dws_bytes_rabbits (&claim->bytes);
     return claim->rabbits;
 }
 
@@ -115,8 +111,8 @@ static void count_holding (struct space *space, struct holding *holding,
 {
     struct claim *claim = holding->claim;
 
-    dws_bytes_add_map (space->used, holding->bytes, sign);
-    dws_bytes_add_map (claim ? claim->bytes : space->outside, holding->bytes,
+    dws_bytes_add_map (&space->used, &holding->bytes, sign);
+    dws_bytes_add_map (claim ? &claim->bytes : &space->outside, &holding->bytes,
                        sign);
     if (claim)
         forget_rabbits (claim);
@@ -157,8 +153,6 @@ static void give_to (struct space *space, struct holding *holding,
 {
     if (holding->claim == claim)
         return;
-    if (claim && !claim->bytes && !(claim->bytes = json_object ()))
-        return;
     count_holding (space, holding, -1);
     holding->claim = claim;
     count_holding (space, holding, 1);
@@ -182,7 +176,6 @@ static struct holding *add_holding (struct space *space, const char *key)
 
     if (!(holding = calloc (1, sizeof (*holding)))
         || !(holding->key = strdup (key))
-        || !(holding->bytes = json_object ())
         || !(holding->keys = json_object ())
         || !tsearch (holding, &space->tree, compare_keys)) {
         holding_destroy (holding);
@@ -230,11 +223,12 @@ static void remove_holding (struct space *space, struct holding *holding)
 static int set_taken (struct space *space, struct holding *holding,
                       json_t *servers)
 {
-    json_t *bytes = dws_drives_taken (servers, NULL);
+    struct dws_bytes bytes = { 0 };
     json_t *keys = dws_colocation_taken (servers, NULL);
 
-    if (!bytes || !keys) {
-        json_decref (bytes);
+    dws_drives_taken (servers, &bytes);
+    if (bytes.lost || !keys) {
+        dws_bytes_clear (&bytes);
         json_decref (keys);
         errno = ENOMEM;
         return -1;
@@ -242,7 +236,7 @@ static int set_taken (struct space *space, struct holding *holding,
     if (!json_equal (keys, holding->keys))
         note_freed (space, holding);
     count_holding (space, holding, -1);
-    json_decref (holding->bytes);
+    dws_bytes_clear (&holding->bytes);
     json_decref (holding->keys);
     holding->bytes = bytes;
     holding->keys = keys;
@@ -272,10 +266,6 @@ static int claim_entry (struct space *space, struct claim *claim,
     if (json_unpack (entry, "{s:{s:s s?s}}",
                      "servers", "name", &name, "namespace", &namespace) < 0)
         return 0;
-    if (!claim->bytes && !(claim->bytes = json_object ())) {
-        errno = ENOMEM;
-        return -1;
-    }
     if (!(patch = dws_allocation_patch (entry)))
         return errno == EINVAL ? 0 : -1;
     make_key (key, sizeof (key), namespace, name);
@@ -317,32 +307,27 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
         else
             remove_holding (space, holding);
     }
-    json_decref (claim->bytes);
-    claim->bytes = NULL;
+    dws_bytes_clear (&claim->bytes);
     forget_rabbits (claim);
 }
 
-json_t *space_persistent (const struct space *space, bool outside)
+void space_persistent (const struct space *space, const char *name,
+                       struct dws_bytes *bytes)
 {
-    json_t *all;
-
-    if (!(all = json_object ()))
-        return NULL;
     for (struct holding *h = space->list; h; h = h->next) {
-        json_t *bytes;
-
-        if (!h->persistent || (outside && h->claim))
-            continue;
-        if (!(bytes = json_object_get (all, h->persistent))) {
-            bytes = json_object ();
-            if (json_object_set_new (all, h->persistent, bytes) < 0) {
-                json_decref (all);
-                return NULL;
-            }
-        }
-        dws_bytes_add_map (bytes, h->bytes, 1);
+        if (h->persistent && !strcmp (h->persistent, name))
+            dws_bytes_add_map (bytes, &h->bytes, 1);
     }
-    return all;
+}
+
+void space_persistent_outside (const struct space *space,
+                               struct dws_bytes *by_name)
+{
+    for (struct holding *h = space->list; h; h = h->next) {
+        if (h->persistent && !h->claim)
+            dws_bytes_add (by_name, h->persistent,
+                           dws_bytes_sum (&h->bytes, INT64_MAX));
+    }
 }
 
 static int copy_label (json_t *labels, const char *label, char **copy)
@@ -473,7 +458,7 @@ json_t *space_keys (const struct space *space, json_t *rabbits)
     json_t *array = json_array ();
 
     for (struct holding *h = space->list; array && h; h = h->next) {
-        if (dws_bytes_meet (h->keys, rabbits)
+        if (dws_colocation_meet (h->keys, rabbits)
             && json_array_append_new (array, describe_keys (h)) < 0) {
             json_decref (array);
             array = NULL;

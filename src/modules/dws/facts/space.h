@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * The ledger of space taken on rabbits: an entry for each Servers object, with a map
- * {RABBIT: BYTES} that counts as NNF does (libdws/storage/drives.h), and its exclusive
+ * of bytes by rabbit that counts as NNF does (libdws/storage/drives.h), and its exclusive
  * keys (libdws/storage/colocation.h). No other part writes entries.
  *
  * An entry begins when storage is laid out for a job, or with a Servers object of any
@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <jansson.h>
 
+#include "libdws/storage/bytes.h"
+
 #define SPACE_NAMESPACE "default"
 
 struct space;
@@ -27,7 +29,7 @@ struct holding;
  */
 struct claim {
     uint64_t id;                // of the job
-    json_t *bytes;              // by rabbit; NULL: unknown
+    struct dws_bytes bytes;
     char *rabbits;              // cache of space_rabbits(), or NULL
     struct holding *holdings;   // the entries that make up 'bytes'
     bool held;                  // withheld from others (space_hold())
@@ -38,10 +40,10 @@ struct claim {
 struct space *space_create (void);
 void space_destroy (struct space *space);
 
-/* The sum of all entries, and of those that belong to no job: borrowed.
+/* The sum of all entries, and of those that belong to no job.
  */
-json_t *space_used (const struct space *space);
-json_t *space_outside (const struct space *space);
+const struct dws_bytes *space_used (const struct space *space);
+const struct dws_bytes *space_outside (const struct space *space);
 
 /* The rabbits of a claim as a hostlist. Returns NULL if out of memory.
  */
@@ -64,11 +66,13 @@ bool space_has_keys (const struct space *space, const struct claim *claim);
  */
 json_t *space_freed (struct space *space);
 
-/* The bytes of persistent storage, or ('outside') only of that which belongs to no job:
- * a new object {NAME: {RABBIT: BYTES}}, without storage whose bytes are unknown. NULL:
- * out of memory.
+/* Add the bytes of the persistent storage of that name; and of all that belongs to no
+ * job, by its name in the place of the rabbit's.
  */
-json_t *space_persistent (const struct space *space, bool outside);
+void space_persistent (const struct space *space, const char *name,
+                       struct dws_bytes *bytes);
+void space_persistent_outside (const struct space *space,
+                               struct dws_bytes *by_name);
 
 /* Set the claim to the bytes of a layout by dws_allocation_sets(), in place of
  * those of its Servers objects. Fails with ENOMEM. The sum may then stay too

@@ -14,7 +14,7 @@ struct holding {
     char *key;                  // namespace/name
     char *workflow;             // its workflow, NULL: persistent storage
     char *persistent;           // its name, NULL: storage of a workflow
-    json_t *bytes;              // by rabbit
+    struct dws_bytes bytes;
     json_t *keys;               // {RABBIT: {KEY: true}}
     struct claim *claim;        // of its job, NULL: none
     bool seen;                  // the object exists in Kubernetes
@@ -33,8 +33,8 @@ struct holding {
  * of its claim, in 'unsettled' or in 'others'.
  */
 struct space {
-    json_t *used;               // the sum of all
-    json_t *outside;            // the sum of entries without a job
+    struct dws_bytes used;      // the sum of all
+    struct dws_bytes outside;   // the sum of entries without a job
     json_t *held;               // job id -> bytes of the claim
     json_t *freed;              // space_freed()
     void *tree;                 // of holdings, by key

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/storage/bytes.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "facts/accounts.h"
@@ -137,7 +136,7 @@ static void read_sizes (struct share *share, const struct job *job,
  */
 static bool is_laid_out (const struct job *job)
 {
-    return json_object_size (job->claim.bytes) > 0
+    return job->claim.bytes.count > 0
         || (job->wf && job->wf->desired > DWS_STATE_PROPOSAL);
 }
 
@@ -146,7 +145,7 @@ static int64_t bytes_of (const struct job *job)
     const struct share *share = share_of (job);
 
     if (!share->known || is_laid_out (job))
-        return dws_bytes_sum (job->claim.bytes, BYTES_MAX);
+        return dws_bytes_sum (&job->claim.bytes, BYTES_MAX);
     return share->sizes.job.taken < BYTES_MAX ? share->sizes.job.taken
                                               : BYTES_MAX;
 }
@@ -332,8 +331,7 @@ static void begin_account (struct account *account, void *arg)
     account->persistent = 0;
 }
 
-static void add_persistent (json_int_t userid, const char *name,
-                            json_t *by_rabbit, void *arg)
+static void add_persistent (json_int_t userid, int64_t bytes, void *arg)
 {
     struct totals *totals = arg;
     struct account *account;
@@ -341,7 +339,7 @@ static void add_persistent (json_int_t userid, const char *name,
     if (userid < 0 || userid > UINT32_MAX
         || !(account = accounts_user (totals->accounts, userid)))
         return;
-    account->persistent_bytes += dws_bytes_sum (by_rabbit, BYTES_MAX);
+    account->persistent_bytes += bytes < BYTES_MAX ? bytes : BYTES_MAX;
     account->persistent++;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/storage/bytes.h"
+#include "libdws/storage/colocation.h"
 #include "libutil/errno_safe.h"
 #include "facts/waitlist.h"
 
@@ -164,7 +164,7 @@ void waitlist_wake (struct waitlist *waitlist, json_t *rabbits)
     struct waiter *waiter;
 
     for (waiter = waitlist->list; waiter; waiter = waiter->next)
-        waiter->called |= dws_bytes_meet (waiter->wants, rabbits);
+        waiter->called |= dws_colocation_meet (waiter->wants, rabbits);
     for (waiter = waitlist->list; waiter;) {
         if (!waiter->called) {
             waiter = waiter->next;
@@ -228,7 +228,7 @@ bool waitlist_room_before (const struct job *other, const struct job *job)
     const struct waiter *waiter = job_slot (other, SLOT_WAITLIST);
 
     return other != job && is_before (other, job) && may_wait (other)
-        && json_object_size (other->claim.bytes) == 0
+        && other->claim.bytes.count == 0
         && (!waiter || waiter->room);
 }
 
@@ -238,7 +238,7 @@ int waitlist_before (const struct waitlist *waitlist, const struct job *job,
     for (const struct waiter *waiter = waitlist->list; waiter; waiter = waiter->next) {
         if (waiter->job == job || !is_before (waiter->job, job))
             break;
-        if (waiter->queued && dws_bytes_meet (waiter->wants, rabbits)
+        if (waiter->queued && dws_colocation_meet (waiter->wants, rabbits)
             && visit (waiter->job, waiter->wants, arg) < 0)
             return -1;
     }

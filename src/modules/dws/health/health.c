@@ -16,7 +16,6 @@
 
 #include "libdws/health/drained.h"
 #include "libdws/health/health.h"
-#include "libdws/storage/bytes.h"
 #include "libdws/util/lists.h"
 #include "libutil/drain.h"
 #include "libutil/errno_safe.h"
@@ -194,7 +193,7 @@ static void tell_systemstatus (struct health *health)
 
 struct ungiven {
     struct health *health;
-    json_t *outside;
+    struct dws_bytes outside;
 };
 
 /* Can jobs hold storage beyond their reservation?
@@ -211,37 +210,29 @@ static bool lies_anywhere (const struct dws_ctx *ctx)
 static void add_beyond (struct job *job, void *arg)
 {
     struct ungiven *sum = arg;
-    json_t *given = job->reserved;
-    const char *rabbit;
-    json_t *value;
+    const struct dws_bytes *given = &job->reserved;
 
     if ((job->claim.kept = withheld_kept (job))) {
         sum->health->keeping = true;
         given = NULL;
     }
     else if (!lies_anywhere (sum->health->ctx)
-             || (!given && job->facts->phase >= DWS_PHASE_PROLOG))
+             || (!job->R_read && job->facts->phase >= DWS_PHASE_PROLOG))
         return;
-    json_object_foreach (job->claim.bytes, rabbit, value) {
-        int64_t bytes = json_integer_value (value)
-            - dws_bytes_get (given, rabbit);
-
-        if (bytes > 0)
-            (void)dws_bytes_add (sum->outside, rabbit, bytes);
-    }
+    (void)dws_bytes_add_excess (&sum->outside, &job->claim.bytes, given);
 }
 
 /* The bytes taken on rabbits that are in no reservation. If memory runs out the sum may
  * be too low: a job then waits for room in its prolog.
  */
-static json_t *not_given (struct health *health)
+static struct dws_bytes not_given (struct health *health)
 {
     struct dws_ctx *ctx = health->ctx;
-    struct ungiven sum = { health, json_copy (space_outside (ctx->space)) };
+    struct ungiven sum = { .health = health };
 
+    dws_bytes_add_map (&sum.outside, space_outside (ctx->space), 1);
     health->keeping = false;
-    if (sum.outside)
-        jobs_each (ctx->jobs, add_beyond, &sum);
+    jobs_each (ctx->jobs, add_beyond, &sum);
     return sum.outside;
 }
 
@@ -288,7 +279,9 @@ void health_plugin_arrived (struct health *health)
 static void decide_health (struct health *health)
 {
     struct dws_ctx *ctx = health->ctx;
+    struct dws_bytes outside;
     struct dws_health_policy policy = {
+        .outside = &outside,
         .drain = ctx->config->drain_compute_nodes,
         .soft_drain = ctx->config->soft_drain,
         .queues = ctx->config->drain_properties,
@@ -306,10 +299,10 @@ static void decide_health (struct health *health)
     if (health->drains_stale || !space_known (ctx->space)
         || !(storages = storages_array (ctx->storages)))
         return;
-    policy.outside = not_given (health);
+    outside = not_given (health);
     rc = dws_health_decide (&health->now, storages, ctx->config->topology,
                             health->nodes, &policy, &error);
-    json_decref (policy.outside);
+    dws_bytes_clear (&outside);
     json_decref (storages);
     if (rc < 0) {
         safe_log (ctx->h, LOG_ERR, "health of rabbits: %s", error.text);

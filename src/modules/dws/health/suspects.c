@@ -104,7 +104,7 @@ static void clear_used (struct suspects *suspects, const struct job *job)
     if (wf->state != DWS_STATE_SETUP || !wf->ready || wf->force_ready)
         return;
     json_object_foreach_safe (suspects->rabbits, next, rabbit, suspect) {
-        if (json_object_get (job->claim.bytes, rabbit))
+        if (dws_bytes_get (&job->claim.bytes, rabbit) > 0)
             clear_suspect (suspects, rabbit, "storage was made there");
     }
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/storage/bytes.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
 #include "base/calls.h"
@@ -37,7 +36,7 @@ static bool listens (struct dws_ctx *ctx)
  */
 static bool stays (const struct job *job)
 {
-    return job->wf && json_object_size (job->claim.bytes) > 0
+    return job->wf && job->claim.bytes.count > 0
         && (job->facts->abandoned ? !job_torn_down (job)
                                   : job->wf->desired < DWS_STATE_TEARDOWN);
 }
@@ -120,7 +119,7 @@ void withheld_acknowledged (struct withheld *withheld)
 bool withheld_kept (const struct job *job)
 {
     return scheduler_is_fluxion (job->ctx->scheduler)
-        && json_object_size (job->claim.bytes) > 0
+        && job->claim.bytes.count > 0
         && (job->claim.leaving || job->facts->phase == DWS_PHASE_GONE);
 }
 
@@ -141,17 +140,17 @@ static flux_future_t *request_hold (struct dws_ctx *ctx, json_t *jobs,
                           "complete", complete);
 }
 
-/* Report one job to sched-rabbit, which holds 'bytes'; an empty map ends the
- * hold.
+/* Report one job to sched-rabbit, which holds 'bytes'; NULL ends the hold.
  */
-static flux_future_t *tell_of_one (const struct job *job, json_t *bytes)
+static flux_future_t *tell_of_one (const struct job *job,
+                                   const struct dws_bytes *bytes)
 {
     json_t *jobs = json_object ();
     flux_future_t *f = NULL;
     char key[32];
 
     snprintf (key, sizeof (key), "%" PRIu64, job->facts->id);
-    if (json_object_set (jobs, key, bytes) == 0)
+    if (json_object_set_new (jobs, key, dws_bytes_encode (bytes)) == 0)
         f = request_hold (job->ctx, jobs, false);
     else
         errno = ENOMEM;
@@ -165,7 +164,7 @@ flux_future_t *withheld_tell (struct job *job)
 
     if (write_hold (job) < 0)
         return NULL;
-    if (!(f = tell_of_one (job, job->claim.bytes)))
+    if (!(f = tell_of_one (job, &job->claim.bytes)))
         space_hold_failed (&job->claim);
     return f;
 }
@@ -184,15 +183,7 @@ static void told_cb (const struct call *call, flux_future_t *f)
  */
 static bool exceeds (const struct job *job)
 {
-    const char *rabbit;
-    json_t *bytes;
-
-    json_object_foreach (job->claim.bytes, rabbit, bytes) {
-        if (json_integer_value (bytes)
-            > dws_bytes_get (job->reserved, rabbit))
-            return true;
-    }
-    return false;
+    return dws_bytes_add_excess (NULL, &job->claim.bytes, &job->reserved);
 }
 
 void withheld_claimed (struct job *job)
@@ -230,8 +221,6 @@ void withheld_abandoned (struct job *job)
 
 void withheld_end (struct job *job)
 {
-    json_t *none = NULL;
-
     job->claim.leaving = 0;
     if (!job->claim.held)
         return;
@@ -239,10 +228,8 @@ void withheld_end (struct job *job)
     commit_holds (job->ctx);
     if (!listens (job->ctx))
         return;
-    none = json_object ();
-    if (calls_add (job->ctx, tell_of_one (job, none), 0, 0, told_cb) < 0)
+    if (calls_add (job->ctx, tell_of_one (job, NULL), 0, 0, told_cb) < 0)
         safe_log_error (job->ctx->h, "sched-rabbit: hold");
-    json_decref (none);
 }
 
 bool withheld_changed (struct withheld *withheld)
@@ -256,7 +243,8 @@ bool withheld_changed (struct withheld *withheld)
     if (!listens (ctx))
         return true;
     jobs = json_object ();
-    (void)json_object_set (jobs, SPACE_NOBODY, space_outside (ctx->space));
+    (void)json_object_set_new (jobs, SPACE_NOBODY,
+                               dws_bytes_encode (space_outside (ctx->space)));
     if (calls_add (ctx, request_hold (ctx, jobs, false), 0, 0, told_cb) < 0)
         safe_log_error (ctx->h, "sched-rabbit: hold");
     json_decref (jobs);
@@ -270,7 +258,7 @@ static void hold_again (struct job *job, void *arg)
 {
     if ((job->claim.held || exceeds (job) || job->facts->abandoned
          || job->facts->phase == DWS_PHASE_GONE)
-        && json_object_size (job->claim.bytes) > 0)
+        && job->claim.bytes.count > 0)
         (void)space_hold (job->ctx->space, job->facts->id, &job->claim);
 }
 

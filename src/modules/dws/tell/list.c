@@ -199,16 +199,14 @@ static int add_drives (json_t *o, const struct dws_drives *drives)
  */
 static void count_allocations (struct job *job, void *arg)
 {
-    json_t *counts = arg;
-    const char *rabbit;
-    json_t *bytes;
+    const struct dws_bytes *bytes = &job->claim.bytes;
 
-    json_object_foreach (job->claim.bytes, rabbit, bytes)
-        (void)dws_bytes_add (counts, rabbit, 1);
+    for (size_t i = 0; i < bytes->count; i++)
+        dws_bytes_add (arg, bytes->list[i].rabbit, 1);
 }
 
 static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
-                              int index, json_t *counts)
+                              int index, const struct dws_bytes *counts)
 {
     const char *name = dws_topology_name (ctx->config->topology, index);
     const char *hosts = dws_topology_hostlist (ctx->config->topology, index);
@@ -235,8 +233,7 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
                       "reason", storage.reason,
                       "since", storage.since,
                       "by", storage.by,
-                      "allocations",
-                        json_integer_value (json_object_get (counts, name)));
+                      "allocations", (json_int_t)dws_bytes_get (counts, name));
     if (json_object_update (o, more) < 0
         || add_drives (o, &storage.drives) < 0
         || add_links (o, storage.computes) < 0) {
@@ -250,22 +247,18 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
 json_t *list_rabbits (struct dws_ctx *ctx, const struct asker *asker)
 {
     size_t count = dws_topology_count (ctx->config->topology);
-    json_t *counts = json_object ();
+    struct dws_bytes counts = { 0 };
     json_t *rabbits = json_array ();
     json_t *o = NULL;
+    int rc = 0;
 
-    if (!counts || !rabbits)
-        goto done;
-    jobs_each (ctx->jobs, count_allocations, counts);
-    for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new (rabbits,
-                                   encode_rabbit (ctx, asker, i,
-                                                  counts)) < 0)
-            goto done;
-    }
-    o = json_pack ("{s:O}", "rabbits", rabbits);
-done:
-    json_decref (counts);
+    jobs_each (ctx->jobs, count_allocations, &counts);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = json_array_append_new (rabbits,
+                                    encode_rabbit (ctx, asker, i, &counts));
+    if (rc == 0)
+        o = json_pack ("{s:O}", "rabbits", rabbits);
+    dws_bytes_clear (&counts);
     json_decref (rabbits);
     if (!o)
         errno = ENOMEM;

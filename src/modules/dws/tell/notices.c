@@ -326,23 +326,23 @@ void notices_stage_out (struct job *job, const char *text, double until)
     if (flux_job_id_encode (job->facts->id, "f58", f58, sizeof (f58)) < 0)
         snprintf (f58, sizeof (f58), "%ju", (uintmax_t)job->facts->id);
     add_notice (job->ctx->notices,
-                dws_notice_stage_out (job->facts, f58, job->claim.bytes, text,
+                dws_notice_stage_out (job->facts, f58, &job->claim.bytes, text,
                                       until, flux_reactor_time ()));
 }
 
 void notices_file_system (struct dws_ctx *ctx, const char *event,
                           const char *name, json_int_t userid, double expires)
 {
-    json_t *by_rabbit;
+    struct dws_bytes bytes = { 0 };
 
     if (!ctx->config->notice_command)
         return;
-    by_rabbit = persistent_rabbits (ctx->persistent, ctx->space, name, userid,
-                                    NULL);
+    (void)persistent_bytes (ctx->persistent, ctx->space, name, userid, &bytes,
+                            NULL);
     add_notice (ctx->notices,
-                dws_notice_file_system (event, name, userid, by_rabbit, expires,
+                dws_notice_file_system (event, name, userid, &bytes, expires,
                                         flux_reactor_time ()));
-    json_decref (by_rabbit);
+    dws_bytes_clear (&bytes);
 }
 
 json_t *notices_status (const struct notices *notices)

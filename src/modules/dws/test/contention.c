@@ -136,7 +136,7 @@ static void teardown (void)
         space_free (w.ctx.space, &w.jobs[i].claim, true);
         job_slots_clear (&w.jobs[i]);
     }
-    json_decref (w.jobs[OTHER].reserved);
+    dws_bytes_clear (&w.jobs[OTHER].reserved);
     dws_pool_destroy (w.nodes);
     space_destroy (w.ctx.space);
     storages_destroy (w.ctx.storages);
@@ -273,7 +273,7 @@ static void setup_wanted (const char *reserved)
     setup ();
     set_nodes (NODES ("'a[1-2],b[1-2]'"));
     w.facts[OTHER].phase = DWS_PHASE_PROLOG;
-    w.jobs[OTHER].reserved = J (reserved);
+    w.jobs[OTHER].reserved = BYTES (reserved);
 }
 
 /* Since when it waits for room (act/servers.c).

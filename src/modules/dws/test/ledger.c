@@ -71,13 +71,12 @@ bool job_torn_down (const struct job *job)
 void persistent_each (const struct persistent *p, const struct space *space,
                       persistent_f visit, void *arg)
 {
-    json_t *taken = space_persistent (space, true);
-    const char *name;
-    json_t *by_rabbit;
+    struct dws_bytes taken = { 0 };
 
-    json_object_foreach (taken, name, by_rabbit)
-        visit (name[0] - '0', name, by_rabbit, arg);
-    json_decref (taken);
+    space_persistent_outside (space, &taken);
+    for (size_t i = 0; i < taken.count; i++)
+        visit (taken.list[i].rabbit[0] - '0', taken.list[i].bytes, arg);
+    dws_bytes_clear (&taken);
 }
 
 static uint64_t seed = 7;
@@ -321,17 +320,6 @@ static void step (int i)
     totals_see_job (w.ctx.totals, job);
 }
 
-static int64_t sum (json_t *by_rabbit)
-{
-    const char *rabbit;
-    json_t *value;
-    int64_t bytes = 0;
-
-    json_object_foreach (by_rabbit, rabbit, value)
-        bytes += json_integer_value (value);
-    return bytes;
-}
-
 static void add_account (struct account *account, void *arg)
 {
     int64_t *bytes = arg;
@@ -359,7 +347,8 @@ static void check (void)
     int64_t bytes = 0;
 
     totals_each (w.ctx.totals, add_account, &bytes);
-    assert_int_equal (bytes - promised (), sum (space_used (w.ctx.space)));
+    assert_int_equal (bytes - promised (),
+                      dws_bytes_sum (space_used (w.ctx.space), INT64_MAX));
 }
 
 /* The configuration is another: who has nothing yet asks once more.

@@ -64,11 +64,8 @@ bool space_known (const struct space *space)
 void persistent_each (const struct persistent *p, const struct space *space,
                       persistent_f visit, void *arg)
 {
-    json_t *by_rabbit = json_pack ("{s:I}", "rabbit0", current->kept);
-
     if (current->kept > 0)
-        visit (1, "keep", by_rabbit, arg);
-    json_decref (by_rabbit);
+        visit (1, current->kept, arg);
 }
 
 /* So many jobs of user 1 in DEPEND, that ask for 4 GiB each.

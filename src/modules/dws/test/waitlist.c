@@ -262,10 +262,9 @@ static void test_room (void **state)
     waitlist_leave (&w.jobs[0]);
     assert_looked ("1");
     // one that has storage, or has ended, or waits for something else
-    w.jobs[0].claim.bytes = J ("{'a': 1}");
+    w.jobs[0].claim.bytes = BYTES ("{'a': 1}");
     assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
-    json_decref (w.jobs[0].claim.bytes);
-    w.jobs[0].claim.bytes = NULL;
+    dws_bytes_clear (&w.jobs[0].claim.bytes);
     w.facts[0].exception = true;
     assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
     w.facts[0].exception = false;

@@ -79,16 +79,17 @@ static void decide (struct dws_health *health, const char *storages,
     struct dws_topology *topo = topology ();
     struct dws_nodes *nodes = nodes_from (flux);
     json_t *o = J (storages);
+    struct dws_bytes outside = BYTES ("{'r1': 7, 'other': 8}");
     struct dws_health_policy policy = {
         .drain = drain, .soft_drain = soft, .queues = J (queues),
-        .outside = J ("{'r1': 7, 'other': 8}"),
+        .outside = &outside,
     };
     dws_error_t error;
 
     if (dws_health_decide (health, o, topo, nodes, &policy, &error) < 0)
         fail_msg ("%s", error.text);
     json_decref (policy.queues);
-    json_decref (policy.outside);
+    dws_bytes_clear (&outside);
     json_decref (o);
     dws_nodes_destroy (nodes);
     dws_topology_destroy (topo);

@@ -278,12 +278,12 @@ static json_t *run (const struct row *row, dws_error_t *e)
     json_t *breakdowns;
     json_t *nodes = J (row->nodes);
     json_t *storages = J (row->storages);
-    json_t *used = J (row->used);
+    struct dws_bytes used = BYTES (row->used);
     json_t *resources = J (row->resources);
     struct dws_allocation_opts opts = {
         .min_gib = row->min_gib,
         .storages = storages,
-        .used = used,
+        .used = &used,
         .resources = resources,
     };
     json_t *o;
@@ -294,7 +294,7 @@ static json_t *run (const struct row *row, dws_error_t *e)
     o = WITH_BREAKDOWNS (breakdowns, e,
                          dws_allocation_sets (bd, nodes, &opts, e));
     json_decref (resources);
-    json_decref (used);
+    dws_bytes_clear (&used);
     json_decref (storages);
     json_decref (nodes);
     json_decref (breakdowns);
@@ -476,6 +476,16 @@ static void test_down (void **state)
     json_decref (mapping);
 }
 
+static void check_reserved (json_t *R, const struct dws_topology *topo,
+                            const char *want)
+{
+    struct dws_bytes reserved = { 0 };
+
+    assert_int_equal (dws_reserved (R, topo, &reserved, NULL), 0);
+    assert_bytes (&reserved, want);
+    dws_bytes_clear (&reserved);
+}
+
 /* Fluxion gives whole ssds: two of 743 GiB next to a1 and a2, one next to
  * b3. The sets fit well into that, though the nodes are spread unevenly.
  */
@@ -519,13 +529,12 @@ static void test_reserved (void **state)
                            " {'type': 'ssd', 'count': 34}]}]");
     struct dws_topology *topo = dws_topology_create (mapping, NULL);
     struct dws_allocation_opts opts = { .resources = resources };
-    json_t *reserved;
+    struct dws_bytes reserved = { 0 };
     json_t *o;
 
     assert_non_null (topo);
     // 2 * 743 << 30 and 743 << 30
-    reserved = dws_reserved (R, topo, NULL);
-    assert_json (reserved, "{'r1': 1595580350464, 'r2': 797790175232}");
+    check_reserved (R, topo, "{'r1': 1595580350464, 'r2': 797790175232}");
     o = dws_reserved_ssds (R, NULL);
     assert_json (o, "{'/c/chassis0/ssd4': true, '/c/chassis0/ssd5': true,"
                     " '/c/chassis1/ssd9': true, '/c/chassis7/ssd0': true}");
@@ -533,28 +542,23 @@ static void test_reserved (void **state)
     o = dws_reserved_ssds (none, NULL);
     assert_json (o, "{}");
     json_decref (o);
-    o = dws_reserved (counted, topo, NULL);
-    assert_json (o, "{'r1': 3221225472}");
-    json_decref (o);
+    check_reserved (counted, topo, "{'r1': 3221225472}");
     json_decref (counted);
     // 34 GiB on r2 do not take a half of 100, but the ssd does
     o = WITH_BREAKDOWNS (breakdowns, NULL,
                          dws_allocation_sets (bd, nodes, &opts, NULL));
     assert_string_equal (describe (o), "ost 35791394134 r1:2 r2:1");
     json_decref (o);
-    opts.reserved = reserved;
+    assert_int_equal (dws_reserved (R, topo, &reserved, NULL), 0);
+    opts.reserved = &reserved;
     o = WITH_BREAKDOWNS (breakdowns, NULL,
                          dws_allocation_sets (bd, nodes, &opts, NULL));
     assert_string_equal (describe (o), "ost " G50 " r1:1 r2:1");
     json_decref (o);
-    json_decref (reserved);
-    reserved = dws_reserved (none, topo, NULL);
-    assert_json (reserved, "{}");
-    json_decref (reserved);
+    dws_bytes_clear (&reserved);
+    check_reserved (none, topo, "{}");
     // a size of 1 is left out
-    reserved = dws_reserved (ones, topo, NULL);
-    assert_json (reserved, "{'r2': 2147483648}");
-    json_decref (reserved);
+    check_reserved (ones, topo, "{'r2': 2147483648}");
     json_decref (ones);
     dws_topology_destroy (topo);
     json_decref (resources);
@@ -569,18 +573,17 @@ static void test_rabbits (void **state)
 {
     json_t *nodes = J ("{'r2': 1, 'r1': 4, 'x': 1}");
     char *s = dws_allocation_rabbits (nodes, NULL, NULL);
-    json_t *bytes;
+    struct dws_bytes bytes = BYTES ("{'r1': 5}");
 
     assert_string_equal (s, "r[1-2],x");
     free (s);
     json_decref (nodes);
     // of others those that hold something
     nodes = J ("{'r2': 1, 'r1': 0, 'x': 0}");
-    bytes = J ("{'r1': 5}");
-    s = dws_allocation_rabbits (nodes, bytes, NULL);
+    s = dws_allocation_rabbits (nodes, &bytes, NULL);
     assert_string_equal (s, "r[1-2]");
     free (s);
-    json_decref (bytes);
+    dws_bytes_clear (&bytes);
     json_decref (nodes);
     s = dws_allocation_rabbits (NULL, NULL, NULL);
     assert_string_equal (s, "");
@@ -643,20 +646,21 @@ static void test_drives (void **state)
                                             "allocationSets",
                                             J (table[i].set));
         json_t *storages = json_pack ("[o]", make_drives ("r1"));
-        json_t *used = json_pack ("{s:I}", "r1", table[i].used);
+        struct dws_bytes used = { 0 };
         struct dws_allocation_opts opts = { .storages = storages,
-                                            .used = used };
+                                            .used = &used };
         dws_error_t e = { "" };
-        json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
-                                     dws_allocation_sets (bd, nodes, &opts,
-                                                          &e));
+        json_t *o;
 
+        dws_bytes_add (&used, "r1", table[i].used);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_allocation_sets (bd, nodes, &opts, &e));
         if (o && (!table[i].want || strcmp (describe (o), table[i].want)))
             fail_msg ("row %zu: %s", i, describe (o));
         if (!o && (table[i].want || errno != ENOSPC))
             fail_msg ("row %zu: %s", i, e.text);
         json_decref (o);
-        json_decref (used);
+        dws_bytes_clear (&used);
         json_decref (storages);
         json_decref (breakdowns);
         json_decref (nodes);

@@ -87,11 +87,11 @@ static void test_anywhere (void **state)
         char text[4096];
         json_t *nodes = J (rows[i].nodes);
         json_t *storages = J (rows[i].storages);
-        json_t *used = rows[i].used ? J (rows[i].used) : NULL;
+        struct dws_bytes used = BYTES (rows[i].used);
         json_t *held = rows[i].held ? J (rows[i].held) : NULL;
         struct dws_allocation_opts opts = {
             .storages = storages,
-            .used = used,
+            .used = &used,
             .held = held,
             .anywhere = true,
             .ever = rows[i].ever,
@@ -117,7 +117,7 @@ static void test_anywhere (void **state)
         json_decref (o);
         json_decref (breakdowns);
         json_decref (held);
-        json_decref (used);
+        dws_bytes_clear (&used);
         json_decref (storages);
         json_decref (nodes);
     }

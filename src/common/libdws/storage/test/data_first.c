@@ -195,9 +195,10 @@ static void test_choose (void **state)
         json_t *breakdowns = J (choices[i].breakdowns);
         json_t *constraint = J (choices[i].constraint);
         json_t *good = dws_pool_nodes (w->pool, constraint, NULL, NULL);
+        struct dws_bytes used = BYTES (choices[i].used);
         struct dws_allocation_opts opts = {
             .storages = storages,
-            .used = J (choices[i].used),
+            .used = &used,
         };
         dws_error_t e = { "" };
         json_t *o;
@@ -214,7 +215,7 @@ static void test_choose (void **state)
         else
             assert_json (o, choices[i].want);
         json_decref (o);
-        json_decref (opts.used);
+        dws_bytes_clear (&used);
         json_decref (good);
         json_decref (constraint);
         json_decref (breakdowns);

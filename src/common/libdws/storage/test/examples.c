@@ -163,10 +163,10 @@ static void test_together (void **state)
 
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
         char text[2048];
-        json_t *reserved = J (table[i].reserved);
+        struct dws_bytes reserved = BYTES (table[i].reserved);
         struct dws_allocation_opts opts = {
             .storages = storages,
-            .reserved = reserved,
+            .reserved = &reserved,
         };
         dws_error_t e = { "" };
         json_t *breakdowns;
@@ -196,7 +196,7 @@ static void test_together (void **state)
         }
         json_decref (o);
         json_decref (breakdowns);
-        json_decref (reserved);
+        dws_bytes_clear (&reserved);
     }
     json_decref (storages);
     json_decref (nodes);

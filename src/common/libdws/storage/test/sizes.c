@@ -195,14 +195,12 @@ static int64_t sum_taken (json_t *layout, size_t *allocations)
 
     json_array_foreach (layout, index, entry) {
         json_t *servers = dws_allocation_patch (entry);
-        json_t *taken = dws_drives_taken (servers, NULL);
-        const char *rabbit;
-        json_t *value;
+        struct dws_bytes taken = { 0 };
         json_t *set;
         size_t i;
 
-        json_object_foreach (taken, rabbit, value)
-            sum += json_integer_value (value);
+        dws_drives_taken (servers, &taken);
+        sum += dws_bytes_sum (&taken, INT64_MAX);
         json_array_foreach (json_object_get (entry, "allocationSets"), i, set) {
             json_t *storage;
             size_t j;
@@ -211,7 +209,7 @@ static int64_t sum_taken (json_t *layout, size_t *allocations)
                 *allocations += json_integer_value (
                     json_object_get (storage, "allocationCount"));
         }
-        json_decref (taken);
+        dws_bytes_clear (&taken);
         json_decref (servers);
     }
     return sum;

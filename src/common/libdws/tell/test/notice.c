@@ -17,8 +17,8 @@ static void test_stage_out (void **state)
 {
     struct dws_job job = { .id = 42, .userid = 1001,
                            .directives = D (DIRECTIVES) };
-    json_t *by_rabbit = J ("{'r1': 5, 'r0': 3}");
-    json_t *o = dws_notice_stage_out (&job, "f42", by_rabbit, "no \"room\"\n",
+    struct dws_bytes bytes = BYTES ("{'r1': 5, 'r0': 3}");
+    json_t *o = dws_notice_stage_out (&job, "f42", &bytes, "no \"room\"\n",
                                       NOW + 3600., NOW);
 
     assert_json (o, "{'id': 'stage-out-failed/f42/1795435200.000',"
@@ -31,7 +31,7 @@ static void test_stage_out (void **state)
                  " it tried again: flux rabbit retry f42'}");
     json_decref (o);
     dws_directives_destroy (job.directives);
-    json_decref (by_rabbit);
+    dws_bytes_clear (&bytes);
 }
 
 /* All that is known is that it is lost.
@@ -52,8 +52,8 @@ static void test_lost (void **state)
 static void check_file_system (const char *event, double expires,
                                const char *says)
 {
-    json_t *by_rabbit = J ("{'r0': 3}");
-    json_t *o = dws_notice_file_system (event, "keep", 7, by_rabbit, expires, NOW);
+    struct dws_bytes bytes = BYTES ("{'r0': 3}");
+    json_t *o = dws_notice_file_system (event, "keep", 7, &bytes, expires, NOW);
     json_t *message = json_object_get (o, "message");
 
     assert_string_equal (json_string_value (json_object_get (o, "event")), event);
@@ -62,7 +62,7 @@ static void check_file_system (const char *event, double expires,
     assert_true (json_number_value (json_object_get (o, "until")) == expires);
     assert_non_null (strstr (json_string_value (message), says));
     json_decref (o);
-    json_decref (by_rabbit);
+    dws_bytes_clear (&bytes);
 }
 
 static void test_file_system (void **state)
