@@ -196,23 +196,15 @@ flux_future_t *draft_write (struct job *job)
     return empty (draft) < 0 ? NULL : kvs_wait (job);
 }
 
-static void sent_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, "records of a workflow: %s",
-                  future_strerror (f, errno));
-}
-
 static void send_draft (struct job *job, void *data)
 {
-    struct dws_ctx *ctx = job->ctx;
+    static const char what[] = "records of a workflow";
     int count = empty (data);
 
-    if (count < 0
-        || (count > 0
-            && calls_add (ctx, kvs_wait (job), job->facts->id, 0,
-                          sent_cb) < 0))
-        safe_log_error (ctx->h, "records of a workflow");
+    if (count > 0)
+        (void)calls_log (job->ctx, kvs_wait (job), LOG_ERR, what);
+    else if (count < 0)
+        safe_log_error (job->ctx->h, what);
 }
 
 void draft_send (struct job *job)

@@ -142,13 +142,6 @@ static int run_movements (struct job *job, const struct dws_action *wanted)
     return 0;
 }
 
-static void recorded_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, "movements and containers: %s",
-                  future_strerror (f, errno));
-}
-
 /* Parse objects, skipping invalid ones.
  */
 static json_t *parse_all (json_t *texts)
@@ -171,21 +164,17 @@ static void store_movements (struct job *job, json_t *texts)
     int max = job->ctx->config->policy.save_datamovements;
     json_t *objects = parse_all (texts);
 
-    if (json_array_size (objects) > 0
-        && calls_add (job->ctx,
-                      kvs_save_movements (job, objects, max),
-                      job->facts->id, 0, recorded_cb) < 0)
-        safe_log_error (job->ctx->h, "rabbit_datamovements");
+    if (json_array_size (objects) > 0)
+        (void)calls_log (job->ctx, kvs_save_movements (job, objects, max), LOG_ERR,
+                         "rabbit_datamovements");
     json_decref (objects);
 }
 
 static void store_logs (struct job *job, json_t *logs)
 {
-    if (json_array_size (logs) > 0
-        && calls_add (job->ctx,
-                      kvs_save_logs (job, logs),
-                      job->facts->id, 0, recorded_cb) < 0)
-        safe_log_error (job->ctx->h, "rabbit_container_log");
+    if (json_array_size (logs) > 0)
+        (void)calls_log (job->ctx, kvs_save_logs (job, logs), LOG_ERR,
+                         "rabbit_container_log");
 }
 
 static void movements_listed (struct job *job, int index, json_t *objects)

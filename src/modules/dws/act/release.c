@@ -171,13 +171,6 @@ const struct action action_raise = {
     .done = raise_done,
 };
 
-static void stage_out_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, "stage-out: %s",
-                  future_strerror (f, errno));
-}
-
 /* Write the progress of a stage-out that could be retried into the job's directory,
  * too. A late record needs its own commit.
  */
@@ -199,8 +192,7 @@ static int put_stage_out (struct job *job, const char *text, double until)
     rc = kvs_put_stage_out (job, record);
     ERRNO_SAFE (json_decref (record));
     if (rc == 0 && late_pending (job))
-        rc = calls_add (job->ctx, kvs_wait (job), job->facts->id, 0,
-                        stage_out_cb);
+        rc = calls_log (job->ctx, kvs_wait (job), LOG_ERR, "stage-out");
     return rc;
 }
 

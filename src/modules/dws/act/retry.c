@@ -106,13 +106,6 @@ static bool delete_failed (struct job *job, json_t *movements)
     return ok;
 }
 
-static void told_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_LOSSES ": %s",
-                  future_strerror (f, errno));
-}
-
 static void tell_refused (struct job *job, const char *message)
 {
     double limit = job->ctx->config->policy.stage_out_retry;
@@ -121,10 +114,9 @@ static void tell_refused (struct job *job, const char *message)
 
     dws_error (&text, 0, "stage-out cannot be tried again: %s", message);
     safe_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text.text);
-    if (calls_add (job->ctx,
-                   losses_report (job, text.text, job->wf->failed_at + limit),
-                   0, 0, told_cb) < 0)
-        safe_log_error (job->ctx->h, DWS_KEY_LOSSES);
+    (void)calls_log (job->ctx,
+                     losses_report (job, text.text, job->wf->failed_at + limit),
+                     LOG_ERR, DWS_KEY_LOSSES);
 }
 
 /* A movement that cannot be deleted, for want of permission, stays failed. The retry

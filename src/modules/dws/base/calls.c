@@ -10,6 +10,7 @@
 
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/ctx.h"
 #include "base/idmap.h"
@@ -146,4 +147,21 @@ int calls_add_within (struct dws_ctx *ctx,
     struct call call = { .ctx = ctx, .arg = arg };
 
     return add_pending (ctx->calls, f, seconds, &call, cb);
+}
+
+static void log_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        safe_log (call->ctx->h, call->kind, "%s: %s", (const char *)call->arg,
+                  future_strerror (f, errno));
+}
+
+int calls_log (struct dws_ctx *ctx, flux_future_t *f, int level, const char *what)
+{
+    struct call call = { .ctx = ctx, .kind = level, .arg = what };
+    int rc = add_pending (ctx->calls, f, -1., &call, log_cb);
+
+    if (rc < 0)
+        safe_log_error (ctx->h, "%s", what);
+    return rc;
 }

@@ -45,7 +45,12 @@ int calls_add_with (struct dws_ctx *ctx,
                     const void *arg,
                     call_f cb);
 
-/* The same with a timeout of 'seconds', upon which the call fails with
+/* Nobody waits for 'f': if it fails, at once (returns -1) or later, that is logged as
+ * "WHAT: error". 'what' is not copied.
+ */
+int calls_log (struct dws_ctx *ctx, flux_future_t *f, int level, const char *what);
+
+/* Like calls_add() with a timeout of 'seconds', upon which the call fails with
  * ETIMEDOUT.
  */
 int calls_add_within (struct dws_ctx *ctx,

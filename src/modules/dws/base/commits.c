@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
+#include "base/calls.h"
 #include "base/commits.h"
+#include "base/ctx.h"
 #include "base/timer.h"
 
 /* Upper bound on writers of one commit: with the largest records its message is
@@ -164,4 +166,16 @@ void commits_destroy (struct commits *commits)
         flux_watcher_destroy (commits->timer);
         free (commits);
     }
+}
+
+int commits_save (struct dws_ctx *ctx, const char *key, json_t *o)
+{
+    flux_kvs_txn_t *txn = commits_txn (ctx->commits);
+    flux_future_t *f = NULL;
+
+    if (!o)
+        errno = ENOMEM;
+    else if (txn && flux_kvs_txn_pack (txn, 0, key, "O", o) == 0)
+        f = commits_wait (ctx->commits);
+    return calls_log (ctx, f, LOG_ERR, key);
 }

@@ -7,9 +7,11 @@
 #ifndef DWS_COMMITS_H
 #define DWS_COMMITS_H
 
+#include <jansson.h>
 #include <flux/core.h>
 
 struct commits;
+struct dws_ctx;
 
 struct commits *commits_create (flux_t *h);
 
@@ -26,5 +28,10 @@ flux_kvs_txn_t *commits_txn (struct commits *commits);
  * another transaction.
  */
 flux_future_t *commits_wait (struct commits *commits);
+
+/* Write 'o' to a key. If that fails, at once (returns -1) or later, it is logged with
+ * the key, which is not copied.
+ */
+int commits_save (struct dws_ctx *ctx, const char *key, json_t *o);
 
 #endif /* !DWS_COMMITS_H */

@@ -27,23 +27,11 @@ double monotonic_now (void)
     return clock_seconds (CLOCK_MONOTONIC);
 }
 
-static void kept_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_CLOCK ": %s",
-                  future_strerror (f, errno));
-}
-
 static void keep_record (struct timeline *timeline)
 {
-    struct commits *commits = timeline->ctx->commits;
     json_t *record = dws_timeline_record (&timeline->line, timeline->boot);
-    flux_kvs_txn_t *txn = commits_txn (commits);
 
-    if (!record || !txn
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_CLOCK, "O", record) < 0
-        || calls_add (timeline->ctx, commits_wait (commits), 0, 0, kept_cb) < 0)
-        safe_log_error (timeline->ctx->h, DWS_KEY_CLOCK);
+    (void)commits_save (timeline->ctx, DWS_KEY_CLOCK, record);
     json_decref (record);
 }
 

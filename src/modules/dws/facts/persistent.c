@@ -134,7 +134,7 @@ static json_t *find_user (struct persistent *p, json_t *description)
 
 /* If memory runs out the file system is not shown, which does no harm.
  */
-static void learn_object (struct persistent *p, json_t *object, bool deleted)
+void persistent_learn (struct persistent *p, json_t *object, bool deleted)
 {
     json_t *o;
     char key[512];
@@ -152,11 +152,6 @@ static void learn_object (struct persistent *p, json_t *object, bool deleted)
     json_decref (o);
 }
 
-void persistent_learn (struct persistent *p, json_t *object, bool deleted)
-{
-    learn_object (p, object, deleted);
-}
-
 void persistent_list (struct persistent *p, json_t *objects)
 {
     json_t *object;
@@ -164,7 +159,7 @@ void persistent_list (struct persistent *p, json_t *objects)
 
     json_object_clear (p->list);
     json_array_foreach (objects, index, object)
-        learn_object (p, object, false);
+        persistent_learn (p, object, false);
 }
 
 /* Returns a copy of the description with "space", or NULL.

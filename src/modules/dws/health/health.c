@@ -236,13 +236,6 @@ static struct dws_bytes not_given (struct health *health)
     return sum.outside;
 }
 
-static void up_told_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_DEBUG, "job-manager.dws.nodes: %s",
-                  future_strerror (f, errno));
-}
-
 /* Report to the plugin how many nodes are up, because Fluxion rejects jobs that need
  * more, and how many exist, because a job that needs more than these need not wait. Do
  * so without a scheduler, too: Fluxion may be loaded next.
@@ -262,9 +255,7 @@ static void tell_up (struct health *health)
     f = calls_rpc (ctx->h, "job-manager.dws.nodes", "{s:o* s:o*}",
                    "up", up == UP_ANY ? NULL : json_integer (up),
                    "all", all == UP_ANY ? NULL : json_integer (all));
-    if (calls_add (ctx, f, 0, 0, up_told_cb) < 0)
-        safe_log_error (ctx->h, "job-manager.dws.nodes");
-    else {
+    if (calls_log (ctx, f, LOG_DEBUG, "job-manager.dws.nodes") == 0) {
         health->told_up = up;
         health->told_all = all;
     }

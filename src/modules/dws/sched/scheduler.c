@@ -62,13 +62,6 @@ static void push_rabbit (struct scheduler *sched)
 /* For sched-rabbits to come
  */
 
-static void written_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_HEALTH ": %s",
-                  future_strerror (f, errno));
-}
-
 /* As sched-rabbit.health has it. Storage held by no job is in DWS_KEY_HELD instead,
  * since it changes often.
  */
@@ -101,17 +94,12 @@ static void write_health (struct scheduler *sched)
 {
     struct dws_ctx *ctx = sched->ctx;
     json_t *health = encode_health (sched);
-    flux_kvs_txn_t *txn;
 
     if (health && sched->written && json_equal (health, sched->written)) {
         json_decref (health);
         return;
     }
-    if (!health
-        || !(txn = commits_txn (ctx->commits))
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_HEALTH, "O", health) < 0
-        || calls_add (ctx, commits_wait (ctx->commits), 0, 0, written_cb) < 0) {
-        safe_log_error (ctx->h, DWS_KEY_HEALTH);
+    if (commits_save (ctx, DWS_KEY_HEALTH, health) < 0) {
         json_decref (health);
         return;
     }

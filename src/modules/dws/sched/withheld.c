@@ -46,23 +46,9 @@ bool withheld_needed (const struct job *job)
     return stays (job) && !job->claim.held && listens (job->ctx);
 }
 
-static void committed_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_HELD ": %s",
-                  future_strerror (f, errno));
-}
-
 static void commit_holds (struct dws_ctx *ctx)
 {
-    flux_kvs_txn_t *txn;
-
-    if (!(txn = commits_txn (ctx->commits))
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_HELD, "O",
-                              space_held (ctx->space)) < 0
-        || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
-                      committed_cb) < 0)
-        safe_log_error (ctx->h, DWS_KEY_HELD);
+    (void)commits_save (ctx, DWS_KEY_HELD, space_held (ctx->space));
 }
 
 /* Write the held claim to the KVS, for a scheduler that is loaded later.

@@ -126,13 +126,6 @@ static void enter_list (struct entry **list, struct entry *entry)
     *list = entry;
 }
 
-static void memo_done_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_DEBUG, "memo: %s",
-                  future_strerror (f, errno));
-}
-
 void annotate_memos (struct job *job, json_t *memos, bool volat)
 {
     flux_future_t *f;
@@ -141,8 +134,7 @@ void annotate_memos (struct job *job, json_t *memos, bool volat)
                    "id", (json_int_t)job->facts->id,
                    "volatile", volat,
                    "memo", memos);
-    if (calls_add (job->ctx, f, job->facts->id, 0, memo_done_cb) < 0)
-        safe_log_error (job->ctx->h, "memo");
+    (void)calls_log (job->ctx, f, LOG_DEBUG, "memo");
 }
 
 static void set_note (struct job *job, const char *text)

@@ -149,13 +149,6 @@ flux_future_t *losses_made_good (struct job *job)
     return commit_losses (losses);
 }
 
-static void losses_committed_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_LOSSES ": %s",
-                  future_strerror (f, errno));
-}
-
 void losses_vanished (struct job *job)
 {
     const struct dws_workflow *wf = job->wf;
@@ -166,28 +159,23 @@ void losses_vanished (struct job *job)
         || (wf->state == DWS_STATE_DATAOUT && wf->ready))
         return;
     job->facts->reported = true;
-    if (calls_add (job->ctx,
-                   losses_report (job, "the workflow is not there any more",
-                                  0.),
-                   0, 0, losses_committed_cb) < 0)
-        safe_log_error (job->ctx->h, DWS_KEY_LOSSES);
+    (void)calls_log (job->ctx,
+                     losses_report (job, "the workflow is not there any more", 0.),
+                     LOG_ERR, DWS_KEY_LOSSES);
 }
 
 void losses_moved (struct dws_ctx *ctx, uint64_t id, uint32_t userid)
 {
     struct losses *losses = ctx->losses;
-    flux_kvs_txn_t *txn;
 
     make_room (losses->moved, userid);
     if (json_array_append_new (losses->moved,
                                json_pack ("{s:I s:I}",
                                           "id", (json_int_t)id,
-                                          "userid", (json_int_t)userid)) < 0
-        || !(txn = commits_txn (ctx->commits))
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_MOVED, "O", losses->moved) < 0
-        || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
-                      losses_committed_cb) < 0)
+                                          "userid", (json_int_t)userid)) < 0)
         safe_log_error (ctx->h, DWS_KEY_MOVED);
+    else
+        (void)commits_save (ctx, DWS_KEY_MOVED, losses->moved);
 }
 
 json_t *losses_status (const struct losses *losses)
@@ -235,8 +223,8 @@ static int acknowledge_loss (struct losses *losses, json_t *array,
         if (id_of (loss) == id) {
             remove_id (losses, id);
             json_array_remove (array, index);
-            return calls_add (losses->ctx, commit_losses (losses), 0, 0,
-                              losses_committed_cb);
+            return calls_log (losses->ctx, commit_losses (losses), LOG_ERR,
+                              DWS_KEY_LOSSES);
         }
     }
     errno = ENOENT;

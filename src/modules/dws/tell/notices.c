@@ -96,29 +96,16 @@ static size_t count_of (const struct notices *notices)
     return count;
 }
 
-static void notices_committed_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_NOTICES ": %s",
-                  future_strerror (f, errno));
-}
-
 /* Write the list with the next commit, which also has the change that the
  * latest notice is about.
  */
 static void write_notices (struct notices *notices)
 {
-    struct dws_ctx *ctx = notices->ctx;
-    flux_kvs_txn_t *txn = commits_txn (ctx->commits);
     json_t *array = json_array ();
 
     for (struct notice *n = notices->first; n; n = n->next)
         (void)json_array_append (array, n->object);
-    if (!txn || !array
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_NOTICES, "O", array) < 0
-        || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
-                      notices_committed_cb) < 0)
-        safe_log_error (ctx->h, DWS_KEY_NOTICES);
+    (void)commits_save (notices->ctx, DWS_KEY_NOTICES, array);
     json_decref (array);
 }
 
