@@ -135,9 +135,7 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
     return s;
 }
 
-/* The Storage objects by name: a new reference.
- */
-static json_t *index_storages (json_t *storages, dws_error_t *error)
+json_t *layout_storages (json_t *storages, dws_error_t *error)
 {
     json_t *by_name;
     json_t *value;
@@ -214,7 +212,7 @@ char *dws_allocation_down (const char *hosts,
 
     if (!all)
         dws_error (error, EINVAL, "malformed hostlist '%.60s'", hosts);
-    else if ((by_name = index_storages (storages, error))) {
+    else if ((by_name = layout_storages (storages, error))) {
         if (!(down = hostlist_create ()))
             goto nomem;
         for (host = hostlist_first (all); host; host = hostlist_next (all)) {
@@ -291,7 +289,7 @@ static int fill_rabbits (struct layout *lay,
     json_t *storages = NULL;
     int rc = -1;
 
-    if (opts->storages && !(storages = index_storages (opts->storages, error)))
+    if (opts->storages && !(storages = layout_storages (opts->storages, error)))
         return -1;
     json_object_foreach (nodes_per_rabbit, name, value) {
         struct layout_rabbit *r = &lay->rabbits[n++];

@@ -12,6 +12,7 @@
 #include "libutil/errno_safe.h"
 #include "allocset_private.h"
 #include "data_first.h"
+#include "layout_private.h"
 #include "shape_private.h"
 
 const char *dws_first_fault (unsigned int commands, json_t *resources)
@@ -60,24 +61,6 @@ static bool has_bound (const struct dws_breakdowns *breakdowns)
         }
     }
     return false;
-}
-
-static json_t *by_name (json_t *storages)
-{
-    json_t *o;
-    size_t index;
-    json_t *value;
-
-    if (json_is_object (storages))
-        return json_incref (storages);
-    o = json_object ();
-    json_array_foreach (storages, index, value) {
-        const char *name = "";
-
-        (void)json_unpack (value, "{s:{s:s}}", "metadata", "name", &name);
-        (void)json_object_set (o, name, value);
-    }
-    return o;
 }
 
 /* Can 'nodes' nodes have their storage on this rabbit? Returns 1, 0, or -1 if that
@@ -251,9 +234,11 @@ json_t *dws_first_nodes (const struct dws_breakdowns *breakdowns,
     json_t *result = NULL;
     int rc = -1;
 
-    if (!(result = json_object ())
-        || (opts->storages && !(c.storages = by_name (opts->storages))))
+    if (!(result = json_object ()))
         dws_error_nomem (error);
+    else if (opts->storages
+             && !(c.storages = layout_storages (opts->storages, error)))
+        rc = -1;
     else if (!has_bound (breakdowns))
         rc = 0;
     else if (find_candidates (&c, goodness, topo, error) == 0

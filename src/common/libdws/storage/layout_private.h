@@ -57,6 +57,11 @@ struct layout *layout_create (const struct dws_breakdowns *bl,
                               size_t nrabbits);
 void layout_destroy (struct layout *lay);
 
+/* The Storage objects (allocation.h) by name: a new reference. Fails with EINVAL or
+ * ENOMEM.
+ */
+json_t *layout_storages (json_t *storages, dws_error_t *error);
+
 /* The exclusive colocation key that both sets have, or NULL.
  */
 const char *layout_shared_key (const struct alloc_set *a,
