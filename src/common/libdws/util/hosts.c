@@ -144,11 +144,10 @@ char *dws_hosts_merge (const char *const *lists, size_t count,
 
 char *dws_hosts_merge_json (json_t *lists, dws_error_t *error)
 {
-    size_t size = json_object_size (lists) + json_array_size (lists);
+    size_t size = json_array_size (lists);
     const char **texts = calloc (size + 1, sizeof (texts[0]));
     size_t count = 0;
     char *merged = NULL;
-    const char *key;
     json_t *value;
     size_t i;
 
@@ -156,8 +155,6 @@ char *dws_hosts_merge_json (json_t *lists, dws_error_t *error)
         dws_error (error, ENOMEM, "out of memory");
         return NULL;
     }
-    json_object_foreach (lists, key, value)
-        texts[count++] = key;
     json_array_foreach (lists, i, value) {
         if (json_is_string (value))
             texts[count++] = json_string_value (value);

@@ -38,7 +38,7 @@ void hosts_walk_end (struct hosts_walk *walk);
 char *dws_hosts_merge (const char *const *lists, size_t count,
                        dws_error_t *error);
 
-/* Likewise of the lists that are the keys of an object, or the entries of an array.
+/* Likewise of the entries of an array.
  */
 char *dws_hosts_merge_json (json_t *lists, dws_error_t *error);
 

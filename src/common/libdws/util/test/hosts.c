@@ -72,9 +72,6 @@ static void test_merge (void **state)
         { "['a', 5]", NULL },
         { "['a[']", NULL },
         { "['a[1', '2]']", NULL },
-        { "{'b2': 1, 'b1': 1}", "b[1-2]" },
-        { "{'b1': 1}", "b1" },
-        { "{}", "" },
     };
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
