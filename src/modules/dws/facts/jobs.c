@@ -41,7 +41,6 @@ struct jobs {
     struct job **tail;
     size_t backlog;             // jobs in the list
     struct tally tally;
-    int remade;                 // jobs_remade()
     flux_watcher_t *kick;       // runs at the next turn of the reactor
     bool known[JOBS_SOURCES];   // jobs_all_known()
 };
@@ -108,11 +107,6 @@ const struct tally *jobs_tally (const struct jobs *jobs)
     return &jobs->tally;
 }
 
-int jobs_remade (const struct jobs *jobs)
-{
-    return jobs->remade;
-}
-
 struct each {
     void (*cb)(struct job *job, void *arg);
     void *arg;
@@ -141,13 +135,6 @@ static bool facts_complete (const struct jobs *jobs)
     return jobs->known[JOBS_OF_FLUX] && jobs->known[JOBS_OF_KUBERNETES];
 }
 
-/* Use a timer: an idle watcher would wait for messages.
- */
-static void kick_jobs (struct jobs *jobs)
-{
-    timer_start (jobs->kick, 0.);
-}
-
 void jobs_changed (struct job *job)
 {
     struct jobs *jobs = job->ctx->jobs;
@@ -161,7 +148,7 @@ void jobs_changed (struct job *job)
     *jobs->tail = job;
     jobs->tail = &job->next;
     jobs->backlog++;
-    kick_jobs (jobs);
+    timer_start (jobs->kick, 0.);   // an idle watcher would wait for messages
 }
 
 static void job_changed_cb (struct job *job, void *arg)
@@ -275,7 +262,7 @@ static void jobs_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
     decide_some (jobs, DECISIONS);
     if (jobs->head)
-        kick_jobs (jobs);
+        timer_start (jobs->kick, 0.);
 }
 
 void jobs_keep_up (struct jobs *jobs)
@@ -378,14 +365,13 @@ void jobs_doubt_workflow (struct job *job)
  */
 static void note_outdated (struct job *job)
 {
-    struct jobs *jobs = job->ctx->jobs;
     char label[JOB_LABEL_SIZE];
 
     if (!job->wf->outdated || job->facts->remade || job->facts->exception
         || job->facts->phase > DWS_PHASE_PROLOG)
         return;
     job->facts->remade = true;
-    jobs->remade++;
+    job->ctx->jobs->tally.remade++;
     safe_log (job->ctx->h, LOG_WARNING, "%s: the workflow is made anew: NNF had "
               "not seen its Servers when it looked", job_label (job, label));
 }

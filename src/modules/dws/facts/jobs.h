@@ -66,11 +66,6 @@ struct job *jobs_next (struct jobs *jobs, uint64_t after);
  */
 const struct tally *jobs_tally (const struct jobs *jobs);
 
-/* The number of outdated workflows that were replaced while their jobs went on: NNF had
- * failed them because of a stale copy of Servers.
- */
-int jobs_remade (const struct jobs *jobs);
-
 void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
                 void *arg);
 

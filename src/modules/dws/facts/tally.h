@@ -26,6 +26,9 @@ struct tally {
     struct counts counts;
     struct job *late;           // jobs whose workflow is late
     int mounting;               // late jobs in PreRun or PostRun
+    int remade;                 // outdated workflows that were replaced while their
+                                //  jobs went on: NNF had failed them because of a
+                                //  stale copy of Servers
 };
 
 /* How a job is counted at present: in which phase and state. Part of struct

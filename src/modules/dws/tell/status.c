@@ -78,7 +78,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "jobs", seen.counts.jobs,
                    "workflows", seen.counts.workflows,
                    "unmade", seen.counts.unmade,
-                   "remade", jobs_remade (ctx->jobs),
+                   "remade", tally->remade,
                    "phases", phases,
                    "states", states,
                    "agent", agent_status (ctx->agent, asker->owner),
