@@ -72,13 +72,8 @@ class ResourceLimits:
         exceeds a limit."""
         limits = {attr: getattr(type(self), attr) for attr in self.TYPES}
         maximums = {k: float(v) for k, v in limits.items() if v is not None}
-        resources = [{"type": "node", "count": nodecount, "with": _SLOT}]
+        resources = [{"type": "node", "count": nodecount}]
         dws.apply_breakdowns(resources, [_breakdown(self._sets)], 0, maximums)
-
-
-_SLOT = [
-    {"type": "slot", "count": 1, "label": "x", "with": [{"type": "core", "count": 1}]}
-]
 
 
 def check_is_lustre(breakdown_alloc_sets: list[dict[str, Any]]) -> bool:
