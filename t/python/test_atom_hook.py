@@ -252,10 +252,12 @@ def prepare_dead_socket(path):
 )
 def test_nobody_on_the_socket(sock, config, prepare, error):
     prepare(sock)
-    ended = run_hook(fake_pbs("begin", USER, config=config()))
+    pbs = fake_pbs("begin", USER, config=config())
+    ended = run_hook(pbs)
     assert isinstance(ended, Exception) and "atomd.sock" in str(ended)
     assert os.strerror(error) in str(ended)
-    assert "may have heard" not in str(ended)
+    # Nobody has heard of the job, so nobody is told of its end.
+    assert [text for _, text in pbs.log if "may have" in text] == []
     assert run_hook(fake_pbs("end", USER, config=config())).startswith("reject: ")
 
 

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 import sys
 
+import flux.job
 import pytest
+from flux.job import JobID
+from flux_atom import notice
 from flux_atom.notice import is_exclusive, main
 
 TASK = [{"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}]
@@ -50,3 +53,41 @@ def test_a_notice_without_a_job_is_refused(monkeypatch, capsys, missing):
     with pytest.raises(SystemExit) as ended:
         main("begin")
     assert ended.value.code == 2 and missing in capsys.readouterr().err
+
+
+def test_a_notice_may_take_as_long_as_the_specified_alarm(monkeypatch):
+    """alarm=300 in the design of PBS' hook."""
+    asked = []
+    monkeypatch.setattr(sys, "argv", ["atom-begin", "--jobid=f1", "--uid=7"])
+    monkeypatch.setattr(notice, "run", lambda *args: asked.append(args[-1]))
+    main("begin")
+    assert asked == [300]
+
+
+class Handle:
+    """Rank 0 alone knows the resources, and drains."""
+
+    def __init__(self):
+        self.drained = []
+
+    def rpc(self, topic, payload, nodeid):
+        if nodeid != 0:
+            raise OSError("no such service on this rank")
+        if topic == "resource.drain":
+            self.drained.append(payload)
+        self.answer = {"R": resource_set("0-3")}
+        return self
+
+    def get(self):
+        return self.answer
+
+
+def test_rank_0_is_asked(monkeypatch):
+    info = {"jobspec": {"resources": TASK}, "R": resource_set("0-3")}
+    monkeypatch.setattr(flux.job, "job_kvs_lookup", lambda *_args, **_named: info)
+    handle = Handle()
+    assert notice.job_is_exclusive(handle, JobID(1), "node0")
+    notice.drain(handle, "node0", "no answer")
+    assert handle.drained == [
+        {"targets": "node0", "reason": "atom: no answer", "mode": "update"}
+    ]
