@@ -1,5 +1,7 @@
 # scripts/mutate: its rules, and the mutants that it excuses.
 # SPDX-License-Identifier: LGPL-3.0-only
+import json
+import subprocess
 import sys
 
 from page_support import TOP
@@ -7,7 +9,7 @@ from page_support import TOP
 sys.path.insert(0, str(TOP / "scripts" / "lib"))
 
 from mutate import judges, rules
-from mutate.__main__ import harmless, sources
+from mutate.__main__ import harmless, report, sources
 
 C = b"""#define LIMIT 30
 static int f (int a)
@@ -70,7 +72,8 @@ def test_each_file_has_tests():
         names = list(sources(TOP, folder))
         assert names
         for name in names:
-            assert all((TOP / test).exists() for test in copy.shells(name))
+            tests = copy.shells(name)
+            assert all((TOP / test.rstrip("@")).exists() for test in tests)
 
 
 def test_the_row_of_a_file_is_its_own():
@@ -78,6 +81,36 @@ def test_the_row_of_a_file_is_its_own():
     copy.top = TOP
     assert copy.shells("src/modules/dws-jobtap/waits.c") == ["t/t1054-dependencies.t"]
     assert "t/t1100-dws-module.t" in copy.shells("src/modules/dws/service.c")
+
+
+def test_code_for_fluxion_is_judged_under_flux_core():
+    copy = object.__new__(judges.Copy)
+    copy.top = TOP
+    assert copy.shells("src/modules/dws/sched/fluxion.c") == ["t/t1016-fluxion.t@"]
+    assert not judges.is_unit("t/t1016-fluxion.t@")
+
+
+def test_a_mutant_that_is_the_same_program(tmp_path, monkeypatch, capsys):
+    def build(copy, targets):
+        command = ["cc", "-O2", "-g", "-c", "-o", *targets, "../f.c"]
+        done = subprocess.run(command, cwd=copy.top / "build", stderr=subprocess.PIPE)
+        return done.returncode == 0
+
+    monkeypatch.setattr(judges.Copy, "build", build)
+    (tmp_path / "build").mkdir()
+    commands = [
+        {"file": "../g.c", "output": "g.o"},
+        {"file": "../f.c", "output": "f.o"},
+    ]
+    (tmp_path / "build/compile_commands.json").write_text(json.dumps(commands))
+    (tmp_path / "f.c").write_bytes(b"int f (int a) { return a * 2; }")
+    copy = judges.Copy(tmp_path)
+    assert copy.is_same("f.c", b"int f (int a) { return\na + a; }") is True
+    assert copy.is_same("f.c", b"int f (int a) { return a * 3; }") is False
+    assert copy.is_same("f.c", b"int f (int a) { return a *; }") is None
+    mutants = rules.mutants("f.c", C)
+    assert report({"f": [(mutants[0], "same"), (mutants[1], "t/t1.t")]}) == 0
+    assert "f: 1 of 2 died, 1 harmless" in capsys.readouterr().out
 
 
 def test_unit_tests_that_a_file_is_linked_with_judge_it():

@@ -77,6 +77,7 @@ class Run:
         self.path = work / "results.json"
         self.results: dict[str, str] = {}
         self.silences: dict[str, float] = {}
+        self.why = ""
         if self.path.exists():
             self.results, self.silences = json.loads(self.path.read_text())
 
@@ -85,10 +86,10 @@ class Run:
         new.write_text(json.dumps([self.results, self.silences], indent=1))
         new.replace(self.path)
 
-    def passes(self, test: str) -> bool:
+    def passes(self, test: str, is_python: bool) -> bool:
         """Whether the test passes without a mutant. Records its longest silence."""
         if test not in self.silences:
-            if not self.put_in_place([test]):
+            if not self.put_in_place([test], is_python):
                 sys.exit(f"the copy does not build: {self.copy.top}/tmp/log")
             self.silences[test] = self.copy.judge(test, UNKNOWN_S)
             if self.silences[test] < 0:
@@ -96,34 +97,56 @@ class Run:
             self.save()
         return self.silences[test] >= 0
 
-    def put_in_place(self, tests: list[str]) -> bool:
+    def put_in_place(self, tests: list[str], is_python: bool) -> bool:
         """Build the targets of the tests; False if that fails. The build also restores
         the objects of a file that was mutated before."""
         units = [test for test in tests if judges.is_unit(test)]
         if len(units) == len(tests):
             return not units or self.copy.build(units)
-        return self.copy.build([*units, *judges.TARGETS]) and self.copy.install()
+        return self.copy.build([*units, *judges.TARGETS]) and self.copy.install(
+            is_python
+        )
 
     def killer(self, mutant: rules.Mutant, quick: bool) -> str:
-        """The test that fails; "" for none, "build" if the mutant does not compile."""
+        """The test that fails; "" for none, "build" if the mutant does not compile,
+        "same" if it compiles to the same program."""
         source = self.copy.top / mutant.path
         whole = source.read_bytes()
-        broken = mutant.apply(whole)
-        if not mutant.path.endswith(".c") and not self.compiles(broken):
+        try:
+            return self.judged(mutant, mutant.apply(whole), whole, quick)
+        finally:
+            source.write_bytes(whole)
+
+    def judged(
+        self, mutant: rules.Mutant, broken: bytes, whole: bytes, quick: bool
+    ) -> str:
+        source = self.copy.top / mutant.path
+        self.why = ""
+        is_python = not mutant.path.endswith(".c")
+        if not is_python:
+            same = self.copy.is_same(mutant.path, broken)
+            if same is not False:
+                return "build" if same is None else "same"
+        elif not self.compiles(broken):
             return "build"
-        for tests in self.copy.tests(mutant.path)[: 1 if quick else 2]:
+        fast, slow = self.copy.tests(mutant.path)
+        # Unit tests are linked one by one, as the first often fails.
+        groups = [[test] for test in fast if judges.is_unit(test)]
+        groups.append([test for test in fast if not judges.is_unit(test)])
+        for tests in groups if quick else [*groups, slow]:
             tests = [test for test in tests if self.silences.get(test, 0) >= 0]
             while tests:
-                source.write_bytes(broken)
-                try:
-                    if not self.put_in_place(tests):
-                        return "build"
-                    failed = self.first_that_fails(tests)
-                finally:
-                    source.write_bytes(whole)
+                if source.read_bytes() != broken:
+                    source.write_bytes(broken)
+                if not self.put_in_place(tests, is_python):
+                    return "build"
+                failed = self.first_that_fails(tests)
                 if failed is None:
                     break
-                if self.passes(failed):
+                self.why = self.copy.why()
+                if failed not in self.silences:
+                    source.write_bytes(whole)
+                if self.passes(failed, is_python):
                     return failed
                 tests = tests[tests.index(failed) + 1 :]
         return ""
@@ -161,8 +184,8 @@ def report(judged: dict[str, list[tuple[rules.Mutant, str]]]) -> int:
     reasons = harmless()
     gaps = 0
     for folder, found in judged.items():
-        dead = sum(1 for _, killer in found if killer)
-        excused = 0
+        dead = sum(1 for _, killer in found if killer not in ("", "same"))
+        excused = sum(1 for _, killer in found if killer == "same")
         for mutant, killer in found:
             if not killer:
                 reason = reasons.get(mutant.key())
@@ -213,6 +236,8 @@ def main() -> int:
             print(
                 f"{killer or 'SURVIVED'}: {mutant.path}:{mutant.number}: {mutant.new}"
             )
+            if run.why:
+                print(f"    {run.why}")
         if killer != "build":
             found.append((mutant, killer))
     print()

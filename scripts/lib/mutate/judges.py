@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -33,7 +35,8 @@ LINKED = re.compile(r"'(\w+)': \[\[([^]]*)\]")
 # dws_sim's side of the ATOM notices
 NOT_OURS = ("src/atom/flux_atom/standin.py",)
 # Numbers of the test files t/tNNNN-*.t by path: the row with the longest matching
-# prefix counts. Short tests come first, as they find a mutant soonest.
+# prefix counts. Short tests come first, as they find a mutant soonest. A test with an
+# "@" runs under flux-core, for code that the embedded engine does not reach.
 SHELL = {
     "src/common/libdws/directive": "2006 1086",
     "src/common/libdws/graph": "2000",
@@ -86,7 +89,7 @@ SHELL = {
     "src/modules/dws/health/systemstatus": "1018",
     "src/modules/dws/health/waived": "1043",
     "src/modules/dws/health": "1017",
-    "src/modules/dws/sched/fluxion": "1017",
+    "src/modules/dws/sched/fluxion": "1016@",
     "src/modules/dws/sched": "1015 1071",
     "src/modules/dws/tell/annotate": "1030",
     "src/modules/dws/tell/expiry": "3012",
@@ -128,7 +131,7 @@ SILENCES = 3
 
 
 def is_unit(test: str) -> bool:
-    return not test.endswith((".t", ".py"))
+    return not test.endswith((".t", "@", ".py"))
 
 
 def limit_cpu() -> None:
@@ -148,6 +151,8 @@ class Copy:
         for name in ("FLUX", "FLUX_URI", "PYTHONPATH"):
             self.env.pop(name, None)
         (top / "tmp").mkdir(exist_ok=True)
+        self.objects: dict[str, bytes] = {}
+        self.is_python = True  # whether Python files may be installed with a mutant
 
     def run(self, command: list[str], silent_s: float) -> float:
         """The longest silence in seconds; less than 0 if the command fails."""
@@ -187,9 +192,47 @@ class Copy:
     def build(self, targets: list[str]) -> bool:
         return self.run([".venv/bin/ninja", "-C", "build", *targets], 900) >= 0
 
-    def install(self) -> bool:
-        meson = [".venv/bin/meson", "install", "-C", "build", "--only-changed"]
-        return self.run([*meson, "--no-rebuild"], 900) >= 0
+    def install(self, is_python: bool) -> bool:
+        """Install what is built; is_python says whether the mutant is in Python. For C
+        the files of TARGETS will do, in a tenth of meson's time."""
+        if is_python or self.is_python:
+            self.is_python = is_python
+            meson = [".venv/bin/meson", "install", "-C", "build", "--only-changed"]
+            return self.run([*meson, "--no-rebuild"], 900) >= 0
+        path = self.top / "build/meson-info/intro-installed.json"
+        installed = json.loads(path.read_text())
+        for target in TARGETS:
+            new = self.top / "build" / target
+            old = pathlib.Path(installed[str(new)])
+            shutil.copy(new, old.with_suffix(".new"))
+            old.with_suffix(".new").replace(old)
+        return True
+
+    def code(self, path: str) -> bytes | None:
+        """Compile a C file. Returns its object without debug information, so that only
+        the program counts; None if it does not compile."""
+        commands = json.loads((self.top / "build/compile_commands.json").read_text())
+        target = next(
+            entry["output"]
+            for entry in commands
+            if os.path.normpath(f"build/{entry['file']}") == path
+        )
+        if not self.build([target]):
+            return None
+        code = self.top / "tmp/code.o"
+        subprocess.run(
+            ["objcopy", "--strip-debug", self.top / "build" / target, code], check=True
+        )
+        return code.read_bytes()
+
+    def is_same(self, path: str, broken: bytes) -> bool | None:
+        """Whether a mutant of a C file is the same program; None if it does not
+        compile. The mutant is left in place, so that it is compiled once."""
+        if path not in self.objects:
+            self.objects[path] = self.code(path) or b""
+        (self.top / path).write_bytes(broken)
+        new = self.code(path)
+        return None if new is None else new == self.objects[path]
 
     def units(self, path: str) -> list[str]:
         """Targets of ninja: first those that include the header of the file, or are
@@ -231,23 +274,48 @@ class Copy:
 
     def shells(self, path: str) -> list[str]:
         row = max((row for row in SHELL if path.startswith(row)), key=len)
-        words = SHELL[row].split()
-        return [
-            str(next((self.top / "t").glob(f"t{word}-*.t")).relative_to(self.top))
-            for word in words
-        ]
+        found = []
+        for word in SHELL[row].split():
+            test = next((self.top / "t").glob(f"t{word.rstrip('@')}-*.t"))
+            found.append(f"t/{test.name}{word[4:]}")
+        return found
+
+    def engine(self) -> str:
+        """The flux command of a flux-core; "" if there is none."""
+        find = ". scripts/lib/engines.sh && find_flux_core"
+        found = subprocess.run(
+            ["bash", "-c", find],
+            cwd=self.top,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return found.stdout.strip()
 
     def tests(self, path: str) -> tuple[list[str], list[str]]:
         """Quick tests of a file, and the shell tests, which take longer."""
         return self.units(path) + self.pytests(path), self.shells(path)
 
+    def why(self) -> str:
+        """The line of the last test's log that says what failed, if there is one."""
+        text = (self.top / "tmp/log").read_text(encoding="utf8", errors="replace")
+        lines = re.findall(r"^(?:not ok|FAILED|\[  FAILED  \]) .*", text, re.MULTILINE)
+        return lines[0] if lines else ""
+
     def judge(self, test: str, silence_s: float) -> float:
         """Run a test whose longest silence without a mutant is silence_s. Returns its
         longest silence in seconds; less than 0 if it fails."""
         limit_s = SILENT_S + SILENCES * silence_s
-        if test.endswith(".t"):
+        name = pathlib.PurePath(test).name
+        if test.endswith("@"):
+            engine = self.engine()
+            command = ["bash", "-c", f"FLUX={engine} exec bash {name[:-1]} -i -v"]
+            if not engine:
+                return -1
+        elif test.endswith(".t"):
             # -i: the first test that fails ends it
-            command = ["bash", pathlib.PurePath(test).name, "-i", "-v"]
+            command = ["bash", name, "-i", "-v"]
         elif test.endswith(".py"):
             command = ["scripts/lib/run-pytest", ".venv/bin/flux", "-x", "-v", test]
         else:
