@@ -7,6 +7,8 @@ test_description='The shell plugin sets the environment'
 test_under_flux 4
 
 FAKE=$DWS_SRCDIR/t/scripts/fake-dws.py
+LATE=$DWS_SRCDIR/t/scripts/late-job-info.py
+late=
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
 # with_variables JSON COMMAND...: run a rabbit job with these variables.
@@ -19,10 +21,27 @@ with_variables () {
 		create >update &&
 	rpc job-manager.dws.resource-update "$(cat update)" &&
 	flux job wait-event -t 300 $jobid prolog-start &&
+	if test -n "$late"; then
+		flux module remove job-info &&
+		flux module load --name=job-info $LATE $late
+	fi &&
 	rpc job-manager.dws.prolog-remove \
 		"{\"id\": \"$jobid\", \"variables\": $variables}" &&
-	flux job wait-event -t 300 $jobid epilog-start &&
+	rpc dws.wait "{\"name\": \"post_run\", \"jobid\": \"$jobid\"}" &&
+	if test -n "$late"; then
+		flux module remove job-info &&
+		flux module load job-info
+	fi &&
 	rpc job-manager.dws.epilog-remove "{\"id\": \"$jobid\"}"
+}
+
+# with_late VARIABLES ARGUMENT...: the same while job-info answers its shell as
+# late-job-info.py says.
+with_late () {
+	variables=$1 &&
+	shift &&
+	late="$*" &&
+	with_variables "$variables" -S dw="$GOOD" env
 }
 
 test_expect_success 'load the jobtap plugin and a service that does nothing' '
@@ -62,6 +81,25 @@ test_expect_success 'a value is taken as it is' '
 test_expect_success 'no variables at all are fine' '
 	with_variables "{}" -S dw="$GOOD" true &&
 	flux job attach $jobid
+'
+test_expect_success 'an event that is not there yet comes with the watch' '
+	with_late "{\"DW_JOB_scratch\": \"/watched\"}" watch &&
+	flux job attach $jobid >env.out &&
+	grep "^DW_JOB_scratch=/watched\$" env.out
+'
+test_expect_success 'or, where the watch hears nothing, with a look-up' '
+	with_late "{\"DW_JOB_scratch\": \"/found\"}" lookup &&
+	flux job attach $jobid >env.out &&
+	grep "^DW_JOB_scratch=/found\$" env.out
+'
+test_expect_success 'a job whose eventlog cannot be watched says why' '
+	with_late "{}" fail=ENODATA &&
+	test_must_fail flux job attach $jobid 2>err &&
+	grep "the job.s eventlog ended early" err &&
+	with_late "{}" fail=EPERM &&
+	test_must_fail flux job attach $jobid 2>err &&
+	grep "watching the job.s eventlog: Operation not permitted" err &&
+	late=
 '
 test_expect_success 'without the jobtap plugin no task runs without its storage' '
 	flux jobtap remove dws-jobtap.so &&
