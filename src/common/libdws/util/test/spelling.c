@@ -18,6 +18,12 @@ static const struct {
     // two letters at most, of a short word one
     { "mppn", "" },
     { "gf2", ", did you mean gfs2?" },
+    // two neighbours in the wrong order are one
+    { "fgs2", ", did you mean gfs2?" },
+    { "gsf2", ", did you mean gfs2?" },
+    { "gf2s", ", did you mean gfs2?" },
+    { "xgs2", "" },
+    { "fxs2", "" },
     { "fs", "" },
     // the nearest of two, whichever comes first
     { "tcp_timeou", ", did you mean tcp_timeout?" },
