@@ -218,6 +218,7 @@ def test_nobody_listens(server):
             api.get("workflows", "default", "w")
     assert (refused.value.status, refused.value.reason) == (0, UNREACHABLE)
     assert refused.value.transient
+    assert {status for _, _, status in api.stats.requests} == {0}
     server.port = port
     server.kubeconfig()
     assert run(api, GET)[0][0]["ok"]
