@@ -15,9 +15,13 @@ static const struct {
     { "maping", ", did you mean mapping?" },
     { "mpaping", ", did you mean mapping?" },
     { "MAPPIN", ", did you mean mapping?" },
+    { "mping", ", did you mean mapping?" },
     // two letters at most, of a short word one
     { "mppn", "" },
     { "gf2", ", did you mean gfs2?" },
+    { "gfs", ", did you mean gfs2?" },
+    { "gs2", ", did you mean gfs2?" },
+    { "g2", "" },
     // two neighbours in the wrong order are one
     { "fgs2", ", did you mean gfs2?" },
     { "gsf2", ", did you mean gfs2?" },
