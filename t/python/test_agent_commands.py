@@ -427,9 +427,9 @@ def test_in_an_outage_one_tries_for_all(monkeypatch, caplog):
                 raise ApiError(0, UNREACHABLE, "connection refused")
 
     kube = Dead({name: workflow(name) for name in names})
-    results, outage = Results(), []
+    results, outage, told = Results(), [], []
     pool = commands.CommandQueue(
-        kube, results.loop, 4, results.put, outage=outage.append
+        kube, results.loop, 4, results.put, told.append, outage=outage.append
     )
     for seq, name in enumerate(names):
         pool.submit({**command("get", name), "seq": seq})
@@ -441,6 +441,7 @@ def test_in_an_outage_one_tries_for_all(monkeypatch, caplog):
     assert len(outage) % 2 == 0
     # one line when it began, one when it was over
     assert len(caplog.records) == len(outage)
+    assert told == []  # which is for the trouble of one job
     # the objects that met it: the workers', not all that waited
     tried = {c[1] for c in kube.calls[:19]}
     assert len(tried) <= 4 * len(outage)
