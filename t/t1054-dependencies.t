@@ -129,6 +129,19 @@ test_expect_success 'a job that waits can be cancelled' '
 	dws_ctl release DataOut &&
 	dws_wait_event $first clean
 '
+test_expect_success 'one that was let go takes nobody with it' '
+	gone=$first &&
+	dws_ctl hold DataIn &&
+	producer true &&
+	consumer dws-out &&
+	in_state DataIn &&
+	flux run -N1 --dependency=dws-out:$gone true &&
+	held &&
+	flux cancel $first &&
+	failed "" &&
+	dws_ctl release DataIn &&
+	dws_wait_event $first clean
+'
 test_expect_success 'a stage-out that fails is told' '
 	dws_ctl fail DataOut --severity Fatal --message "disk full" &&
 	producer true &&
