@@ -546,6 +546,9 @@ test_expect_success 'its nodes are drained before: nobody knows what is mounted 
 	flux resource drain -no "{reason}" >reason &&
 	echo "rabbit: may be mounted by fluxjob-$(flux job id --to=dec $jobid)" >expected &&
 	test_cmp expected reason &&
+	flux dmesg >dmesg &&
+	grep "$jobid: drain all its nodes" dmesg &&
+	test_must_fail grep "$jobid: reading R" dmesg &&
 	flux resource undrain "$(cat ranks)"
 '
 test_expect_success 'so are they when the epilog times out and abort is refused' '
