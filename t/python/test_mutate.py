@@ -127,3 +127,10 @@ def test_what_is_excused_is_there():
         lines = (TOP / path).read_text(encoding="utf8").splitlines()
         assert line in map(str.strip, lines), key
         assert reason
+
+
+def test_a_test_that_is_silent_is_told_from_one_that_fails(tmp_path):
+    (tmp_path / "tmp").mkdir()
+    copy = judges.Copy(tmp_path)
+    assert copy.run(["sleep", "inf"], 0.2) < 0 and copy.was_silent
+    assert copy.run(["false"], 60) < 0 and not copy.was_silent

@@ -152,6 +152,7 @@ class Copy:
             self.env.pop(name, None)
         (top / "tmp").mkdir(exist_ok=True)
         self.objects: dict[str, bytes] = {}
+        self.was_silent = False  # whether the last command was ended for its silence
         self.is_python = True  # whether Python files may be installed with a mutant
 
     def run(self, command: list[str], silent_s: float) -> float:
@@ -168,6 +169,7 @@ class Copy:
                 start_new_session=True,
                 preexec_fn=limit_cpu,
             )
+        self.was_silent = False
         longest = 0.0
         size, since = 0, time.monotonic()
         try:
@@ -181,6 +183,7 @@ class Copy:
                 if path.stat().st_size != size:
                     size, since = path.stat().st_size, now
                 elif now - since > silent_s:
+                    self.was_silent = True
                     os.killpg(process.pid, signal.SIGTERM)  # sharness ends its own
                     time.sleep(1)
                     return -1
