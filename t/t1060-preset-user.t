@@ -114,6 +114,17 @@ test_expect_success 'a job whose user is being looked up waits, and the module a
 	rm "$SLOW_NAMES" &&
 	goes_on $ME
 '
+test_expect_success 'so does one that is held and let go meanwhile' '
+	forget && slow &&
+	jobid=$(flux submit -N1 --dw=mine true) &&
+	asked &&
+	flux job urgency $jobid hold &&
+	flux job urgency $jobid default &&
+	dws_wait_status ".jobs == 0" &&
+	test_must_fail dws_k8s get workflows $(dws_workflow $jobid) &&
+	rm "$SLOW_NAMES" &&
+	goes_on $ME
+'
 test_expect_success 'the module starts again while that is under way' '
 	forget && slow &&
 	jobid=$(flux submit -N1 --dw=mine true) &&

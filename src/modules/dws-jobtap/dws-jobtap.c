@@ -212,12 +212,12 @@ static int release_event (struct jobtap_job *job, json_t *entry)
     return job->known ? begin_epilog (job) : hold_epilog (job);
 }
 
-/* Has the job's last other hold gone, or its first one come? Only staging in first
- * depends on other holds; a repeated request tells the dws service.
+/* A repeated request tells the dws service what has changed while it holds the job. A job
+ * without the name of its user has made no request yet.
  */
-static void see_waiting (struct jobtap_job *job, bool waited)
+static void create_again (struct jobtap_job *job)
 {
-    if (jobtap_facts_waits (&job->facts) != waited
+    if (!job->nameless
         && jobtap_facts_depend_held (&job->facts)
         && jobtap_job_state (job) == FLUX_JOB_STATE_DEPEND
         && jobtap_request_create (job) < 0)
@@ -249,7 +249,8 @@ static int event_cb (flux_plugin_t *p,
         return release_event (job, entry);
     if (!job->known)
         return 0;
-    see_waiting (job, waited);
+    if (jobtap_facts_waits (&job->facts) != waited)
+        create_again (job);
     if (!strcmp (name, "start"))
         jobtap_timelimit_prolong (job);
     if (!strcmp (name, "finish"))
