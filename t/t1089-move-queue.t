@@ -21,6 +21,7 @@ dws_config () {
 	EOT
 }
 test_under_flux 4
+CONFIG=$DWS_TMP/conf.d/test.toml
 
 if test "$DWS_SCHEDULER" = fluxion; then
 	skip_all='Fluxion keeps no job off such nodes by itself: t1048, t1059'
@@ -58,6 +59,10 @@ constraints () {
 	jq -c ".attributes.system.constraints" jobspec.json >constraints.out &&
 	echo "$1" >expected &&
 	test_cmp expected constraints.out
+}
+# note TEXT: that is in what its owner is told of it
+note () {
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $jobid "$1" 20
 }
 # asks: they keep it off nodes without a working rabbit
 asks () {
@@ -136,6 +141,32 @@ test_expect_success FLUX_CORE 'a job that its user has bound to nodes stays wher
 	test_must_fail flux update $jobid queue=right 2>err &&
 	grep "non-queue constraints" err &&
 	ran node1
+'
+# The first of two jobs in a queue with a total has its room, and the other waits.
+test_expect_success FLUX_CORE 'a job that waits for room waits by the rule of its queue' '
+	cp "$CONFIG" plain.toml &&
+	cat plain.toml - >limits.toml <<-EOT &&
+	[rabbit.limits.left]
+	queue = "left"
+	total = "15GiB"
+	[rabbit.limits.all]
+	queue = "all"
+	total = "16GiB"
+	EOT
+	cp limits.toml "$CONFIG" && flux config reload &&
+	full && pending &&
+	first=$jobid &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	note "rabbit.limits.left.total" &&
+	move all &&
+	note "rabbit.limits.all.total"
+'
+test_expect_success FLUX_CORE 'and not at all in a queue without one' '
+	move right &&
+	dws_wait_event $jobid priority &&
+	flux cancel $first &&
+	ran node3 &&
+	cp plain.toml "$CONFIG" && flux config reload
 '
 # As a release before this one has written it.
 test_expect_success 'a job with the constraint of before runs on a good node' '

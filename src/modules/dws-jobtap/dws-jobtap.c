@@ -212,6 +212,17 @@ static int release_event (struct jobtap_job *job, json_t *entry)
     return job->known ? begin_epilog (job) : hold_epilog (job);
 }
 
+/* Is that the change of what decides the limits of a job?
+ */
+static bool is_move (const char *name, json_t *entry)
+{
+    json_t *context = json_object_get (entry, "context");
+
+    return !strcmp (name, "jobspec-update")
+        && (json_object_get (context, "attributes.system.queue")
+            || json_object_get (context, "attributes.system.bank"));
+}
+
 /* A repeated request tells the dws service what has changed while it holds the job. A job
  * without the name of its user has made no request yet.
  */
@@ -249,7 +260,7 @@ static int event_cb (flux_plugin_t *p,
         return release_event (job, entry);
     if (!job->known)
         return 0;
-    if (jobtap_facts_waits (&job->facts) != waited)
+    if (jobtap_facts_waits (&job->facts) != waited || is_move (name, entry))
         create_again (job);
     if (!strcmp (name, "start"))
         jobtap_timelimit_prolong (job);

@@ -26,6 +26,7 @@
 struct share {
     struct account *user;
     struct account *bank;       // or NULL
+    char *queue;                // or NULL
     struct dws_sizes sizes;
     int64_t bytes;              // the bytes that count
     bool known;                 // its directives have been read
@@ -184,7 +185,9 @@ static bool learn (struct totals *totals, struct job *job)
     share->user = accounts_user (totals->accounts, job->facts->userid);
     if (job->facts->bank)
         share->bank = accounts_bank (totals->accounts, job->facts->bank);
-    if (!share->user || (job->facts->bank && !share->bank))
+    if (!share->user || (job->facts->bank && !share->bank)
+        || (job->facts->queue && !share->queue
+            && !(share->queue = strdup (job->facts->queue))))
         return false;
     read_sizes (share, job, NULL);
     share->known = true;
@@ -286,7 +289,25 @@ static void forget_share (struct job *job, void *data)
         wake_first (share->user);
         wake_first (share->bank);
     }
+    free (share->queue);
     free (share);
+}
+
+static bool differ (const char *a, const char *b)
+{
+    return strcmp (a ? a : "", b ? b : "") != 0;
+}
+
+/* Has the job got another queue or bank, and so other rules?
+ */
+static bool has_moved (const struct job *job)
+{
+    const struct share *share = share_of (job);
+
+    return share && share->known
+        && (differ (share->queue, job->facts->queue)
+            || differ (share->bank ? share->bank->bank : NULL,
+                       job->facts->bank));
 }
 
 void totals_see_job (struct totals *totals, struct job *job)
@@ -295,6 +316,8 @@ void totals_see_job (struct totals *totals, struct job *job)
     bool counted;
     bool less;
 
+    if (has_moved (job))
+        job_slot_clear (job, SLOT_TOTALS);
     if (!is_active (totals)
         || !(share = job_slot_make (job, SLOT_TOTALS, sizeof (*share),
                                     forget_share))

@@ -123,9 +123,12 @@ static bool admit (struct world *w, size_t i)
 {
     struct job *job = &w->jobs[i];
     struct dws_subject subject = { .userid = job->facts->userid,
-                                   .user = "u", .bank = job->facts->bank };
+                                   .user = "u", .bank = job->facts->bank,
+                                   .queue = job->facts->queue };
     struct dws_applying applying;
 
+    if (totals_rules (job))
+        return totals_admit (w->ctx.totals, job);
     assert_true (dws_limits_find (w->config.storage_limits, &subject,
                                   &applying));
     totals_set_rules (job, &applying);
@@ -314,6 +317,42 @@ static void test_banks (void **state)
     teardown (&w);
 }
 
+/* A job that waits goes by the rule of the queue and the bank that it has now.
+ */
+static void test_moved (void **state)
+{
+    struct world w;
+
+    setup (&w, 2, "{'a': {'queue': 'a', 'total': '5GiB'},"
+                  " 'b': {'queue': 'b', 'total': '6GiB'}}");
+    for (size_t i = 0; i < 2; i++) {
+        w.jobs[i].facts->queue = strdup ("a");
+        see (&w, i);
+    }
+    assert_true (admit (&w, 0));
+    assert_false (admit (&w, 1));
+    assert_non_null (strstr (w.jobs[1].facts->awaits, "rabbit.limits.a.total"));
+
+    free (w.jobs[1].facts->queue);
+    w.jobs[1].facts->queue = strdup ("b");
+    see (&w, 1);
+    assert_null (w.jobs[1].facts->awaits);
+    assert_null (totals_rules (&w.jobs[1]));
+    assert_false (admit (&w, 1));
+    assert_non_null (strstr (w.jobs[1].facts->awaits, "rabbit.limits.b.total"));
+
+    w.jobs[1].facts->bank = strdup ("physics");
+    see (&w, 1);
+    assert_null (totals_rules (&w.jobs[1]));
+    assert_false (admit (&w, 1));
+
+    free (w.jobs[1].facts->queue);
+    w.jobs[1].facts->queue = NULL;
+    see (&w, 1);
+    assert_true (admit (&w, 1));
+    teardown (&w);
+}
+
 /* Each job that ends wakes one that waits, and no more.
  */
 static void test_many (void **state)
@@ -345,6 +384,7 @@ int main (void)
         cmocka_unit_test (test_banks),
         cmocka_unit_test (test_persistent),
         cmocka_unit_test (test_again),
+        cmocka_unit_test (test_moved),
         cmocka_unit_test (test_many),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
