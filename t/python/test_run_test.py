@@ -10,13 +10,15 @@ RUN_TEST = Path(__file__).parents[2] / "scripts" / "lib" / "run-test"
 LIMIT_S = 60
 
 
-def run(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+def run(
+    tmp_path: Path, text: str, limit: int = LIMIT_S, **more: str
+) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "x.t"
     script.write_text(text, encoding="utf-8")
     env = {k: v for k, v in os.environ.items() if not k.startswith("DWS_")}
     return subprocess.run(
-        [RUN_TEST, str(LIMIT_S), script],
-        env=env | {"TMPDIR": str(tmp_path)},
+        [RUN_TEST, str(limit), script],
+        env=env | {"TMPDIR": str(tmp_path)} | more,
         capture_output=True,
         encoding="utf-8",
         timeout=LIMIT_S,
@@ -44,3 +46,10 @@ def test_what_a_failed_test_leaves_is_not_waited_for(tmp_path: Path) -> None:
     os.kill(int(pid.read_text(encoding="utf-8")), signal.SIGKILL)
     assert done.returncode == 1
     assert done.stdout == "not ok 1\n"
+
+
+def test_a_file_that_hangs_says_what_stands_still(tmp_path: Path) -> None:
+    hangs = "echo ok 1; tail -f /dev/null\n"
+    done = run(tmp_path, hangs, 1, DWS_HUNG="echo PreRun")
+    assert (done.returncode, done.stdout) == (124, "ok 1\n")
+    assert done.stderr.startswith("PreRun\n")
