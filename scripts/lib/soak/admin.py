@@ -45,6 +45,8 @@ KEYS = {
     "policy": ["{ maximums = { xfs = 1024 } }", "{ maximums = { lustre = 4096 } }"],
     "daemons": ['{ copy-offload = "nnf-copy-offload.service" }'],
 }
+# Why nodes are drained, and rabbits disabled, by hand.
+BY_HAND = "soak"
 # Number of keys that change together.
 TOGETHER = 6
 # Longest jump of the clock, which only goes forward.
@@ -99,14 +101,14 @@ class Admin:
 
     def drain_node(self) -> str:
         node = self._rng.choice(self._world.nodes)
-        self._world.attempt("flux", "resource", "drain", node, "soak")
+        self._world.attempt("flux", "resource", "drain", node, BY_HAND)
         took = self._pause(0, 3)
         self._world.attempt("flux", "resource", "undrain", node)
         return f"{node} for {took:.1f} s"
 
     def disable_rabbit(self) -> str:
         rabbit = self._rng.choice(self._world.rabbits)
-        self._world.attempt("flux", "rabbit", "disable", rabbit)
+        self._world.flux("rabbit", "disable", f"--reason={BY_HAND}", rabbit)
         took = self._pause(0, 3)
         self._world.attempt("flux", "rabbit", "enable", rabbit)
         return f"{rabbit} for {took:.1f} s"
