@@ -102,7 +102,8 @@ def main() -> int:
         print(JobID(jobid).f58plain, outcome, repr(line), size, flush=True)
     found = {jobid: oracle.witness.job(handle, jobid) for jobid, _, _ in jobs}
     # The test looks for leftovers later, when all of it is over.
-    wrong = check(Run(recorder.history, found), over=False)
+    events = oracle.witness.events(handle)
+    wrong = check(Run(recorder.history, found, events=events, over=False))
     for text in wrong:
         print(f"wrong: {text}")
     return 1 if bad or wrong else 0

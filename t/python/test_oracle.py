@@ -333,3 +333,133 @@ def test_it_sees_what_the_cluster_shows(tmp_path):
     assert sorted(rabbits) == ["rabbit0", "rabbit1"]
     recorder.stop()
     assert sim.stop() == 0
+
+
+LINK = "rabbit: lost its PCIe link"
+UNMOUNT = "rabbit: failed to unmount in PostRun of fluxjob-1"
+STILL = "rabbit: still mounted by fluxjob-1"
+MAYBE = "rabbit: may be mounted by fluxjob-1"
+TIMED_OUT = "workflow fluxjob-1 timed out and still has an allocation here"
+
+
+def drained(reason, begin=11, end=12, node="node0"):
+    """The events of a drain of a node; end=None: it is left."""
+    events = [{"timestamp": begin, "name": "drain", "context": {"reason": reason}}]
+    if end:
+        events.append({"timestamp": end, "name": "undrain", "context": {}})
+    return [{**event, "nodes": [node]} for event in events]
+
+
+def given_up(type_="dws-epilog-timeout"):
+    mine = job()
+    context = {"type": type_, "severity": 0}
+    mine.eventlog.append({"timestamp": 10.5, "name": "exception", "context": context})
+    mine.let_go = True
+    return mine
+
+
+def links(*seen):
+    """A history in which the link of node0 had these states, each since a time."""
+    found = history()
+    for time, status in seen:
+        computes = [{"name": "node0", "status": status}]
+        item = {
+            "metadata": {"name": "rabbit0"},
+            "status": {"capacity": 100 * GIB, "access": {"computes": computes}},
+        }
+        found.seen["storages", "default", "rabbit0"].append(Seen(time, item))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("reason", "mine", "text"),
+    [
+        ("soak", job(), ""),
+        ("somebody", job(), "nothing has this reason"),
+        (UNMOUNT, given_up(), ""),
+        (UNMOUNT, given_up("dws-node-failure"), ""),
+        (UNMOUNT, given_up("exec"), "nobody has given up that job"),
+        (UNMOUNT, job(), "nobody has given up that job"),
+        (STILL, job(), "nobody has given up that job"),
+        (MAYBE, given_up(), ""),
+        (MAYBE, job(), "nobody has given up that job"),
+        ("rabbit: failed to mount in PreRun of fluxjob-1", job(), "nobody has given"),
+    ],
+)
+def test_drains_and_their_causes(reason, mine, text):
+    run = Run(history(), {1: mine}, events=drained(reason), by_hand=["soak"])
+    wrong = check(run)
+    assert len(wrong) == bool(text) and text in "".join(wrong)
+    # of a time before the recorder
+    run.history.began = 11.5
+    assert check(run) == []
+
+
+def test_a_drain_while_the_plugin_was_away():
+    mine = job()
+    mine.unplugged = True
+    assert check(Run(history(), {1: mine}, events=drained(STILL))) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "right"),
+    [
+        ([(10, "Ready")], False),
+        ([(9, "Ready"), (10, "Offline")], True),
+        ([(8, "Offline"), (9, "Ready")], True),
+        ([(9, "Ready"), (20, "Offline")], False),
+    ],
+)
+def test_drains_for_a_link(seen, right):
+    run = Run(links(*seen), {1: job()}, events=drained(LINK))
+    text = f"node0 was drained for '{LINK}', and its link was not lost"
+    assert check(run) == ([] if right else [text])
+    run.history.gaps["storages"] = [(10, 11)]
+    assert check(run) == []
+
+
+@pytest.mark.parametrize("events", [drained(MAYBE, end=None), drained(MAYBE, 12, None)])
+def test_a_drain_that_is_left(events):
+    run = Run(history(), {1: given_up()}, events=events)
+    assert check(run) == [f"node0 was drained for '{MAYBE}', and still is"]
+    run.over = False
+    assert check(run) == []
+
+
+@pytest.mark.parametrize("mine", [job(), given_up()])
+@pytest.mark.parametrize("reason", ["soak", "somebody", TIMED_OUT])
+def test_disabled_rabbits_and_their_causes(reason, mine):
+    seen = history()
+    meta = {"name": "rabbit0", "annotations": {"disable_reason": reason}}
+    item = {"metadata": meta, "status": {"capacity": 100 * GIB}}
+    seen.seen["storages", "default", "rabbit0"] += [Seen(12, item), Seen(13, item)]
+    wrong = check(Run(seen, {1: mine}, by_hand=["soak"]))
+    right = reason == "soak" or (reason == TIMED_OUT and mine.let_go)
+    assert len(wrong) == (not right)
+    assert right or wrong[0].startswith(f"rabbit0 was disabled for '{reason}', and ")
+
+
+OFFLINE = [{"timestamp": 3, "name": "offline", "context": {}, "nodes": ["node0"]}]
+
+
+@pytest.mark.parametrize(
+    ("events", "right"),
+    [
+        ([], False),
+        (drained("soak"), True),
+        (drained("soak", node="node1"), False),
+        (drained("soak", 20, 21), False),
+        (OFFLINE, True),
+    ],
+)
+def test_disabled_nodes_and_their_causes(events, right):
+    seen = history()
+    states = ["Enabled", "Disabled", "Enabled"]
+    versions = [
+        (at, {"metadata": {"name": "default"}, "data": {"nodes": {"node0": state}}})
+        for at, state in enumerate(states, start=12)
+    ]
+    put(seen, "systemstatuses", "default", *versions)
+    run = Run(seen, {1: job()}, events=events, by_hand=["soak"])
+    text = "node0 is Disabled in SystemStatus, and was not away"
+    assert check(run) == ([] if right else [text])

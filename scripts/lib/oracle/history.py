@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import pathlib
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +21,9 @@ from urllib3.exceptions import HTTPError
 Object = dict[str, Any]
 Key = tuple[str, str, str]  # plural, namespace, name
 
+# Longest delay with which the recorder sees a change of which no later one tells, and
+# tolerance when times are compared, as clocks are rounded.
+LAG_S, TICK_S = 3.0, 0.001
 GROUP = "dataworkflowservices.github.io"
 # Workflows, and the kinds of objects that belong to them.
 PARTS = ("clientmounts", "computes", "servers", "directivebreakdowns")
@@ -59,7 +64,8 @@ class History:
     """Distinct versions of each object, oldest first; times without a watch, by kind,
     of which versions may be missing; versions with the time at which they were made."""
 
-    def __init__(self) -> None:
+    def __init__(self, began: float = 0.0) -> None:
+        self.began = began
         self.seen: dict[Key, list[Seen]] = {}
         self.gaps: dict[str, list[tuple[float, float]]] = {}
         self.marks: list[tuple[int, float]] = []
@@ -71,9 +77,8 @@ class History:
         meta = item["metadata"]
         meta.pop("managedFields", None)
         version = before + int(meta["resourceVersion"])
-        seen = self.seen.setdefault(
-            (plural, meta.get("namespace", ""), meta["name"]), []
-        )
+        key = plural, meta.get("namespace", ""), meta["name"]
+        seen = self.seen.setdefault(key, [])
         made = _newest(item) if plural == "workflows" else ""
         if made and made != _newest(seen[-1].object if seen else None):
             self.marks.append((version, stamp(made)))
@@ -97,6 +102,15 @@ class History:
         """The objects of a kind that exist now."""
         return [v[-1].object for v in self.of(plural).values() if v[-1].object]
 
+    def steps(self, plural: str) -> Iterator[tuple[str, Object, Object, float, float]]:
+        """Each version of each object of a kind, {} for none: name, the version before,
+        this one, and the times at which it and the next one were seen."""
+        for (_, _, name), seen in self.of(plural).items():
+            items = [one.object or {} for one in seen]
+            times = [*(one.time for one in seen), math.inf]
+            for args in zip([{}, *items], items, times, times[1:]):
+                yield name, *args
+
     def latest(self, seen: Seen) -> float:
         """The latest time at which a version can have been made: before each later one.
         A recorder that gets no processor sees all of them late."""
@@ -112,7 +126,7 @@ class Recorder:
     """
 
     def __init__(self, kubeconfig: pathlib.Path) -> None:
-        self.history = History()
+        self.history = History(time.time())
         self._kubeconfig = kubeconfig
         self._stopped = threading.Event()
         # when each watch last received something, and the version of the last list
@@ -133,12 +147,11 @@ class Recorder:
         self._stopped.set()
 
     def _run(self, plural: str) -> None:
-        while not self._stopped.is_set():
+        while not self._stopped.wait(AGAIN_S):
             try:
                 self._watch(plural)
             except AWAY:
                 pass  # the next attempt lists all objects again
-            self._stopped.wait(AGAIN_S)
 
     def _watch(self, plural: str) -> None:
         connection = config.new_client_from_config(str(self._kubeconfig))
@@ -150,23 +163,23 @@ class Recorder:
             _request_timeout=SILENT_S,
         )
         listing = read()
-        since = listing["metadata"]["resourceVersion"]
+        since = int(listing["metadata"]["resourceVersion"])
         # A restored server counts on from a lower version.
         before = self._last[plural] // RESTORED * RESTORED
-        before += RESTORED if before + int(since) < self._last[plural] else 0
+        before += RESTORED if before + since < self._last[plural] else 0
         there = {i["metadata"]["uid"] for i in listing["items"]}
         for seen in self.history.of(plural).values():
             item = seen[-1].object
             if item and item["metadata"]["uid"] not in there:
-                seen.append(Seen(time.time(), None, before + int(since)))
+                seen.append(Seen(time.time(), None, before + since))
         for item in listing["items"]:
             self.history.note(plural, item, before=before)
         if plural in self._ended:
             self.history.gap(self._ended[plural], time.time(), (plural,))
-        self._last[plural] = before + int(since)
+        self._last[plural] = before + since
         self._listed[plural].set()
         # Watch from the version of the list, so that no change is missed.
-        stream = read(watch=True, resource_version=since, _preload_content=False)
+        stream = read(watch=True, resource_version=f"{since}", _preload_content=False)
         self._ended.setdefault(plural, time.time())
         for line in watch.watch.iter_resp_lines(stream):
             self._ended[plural] = time.time()

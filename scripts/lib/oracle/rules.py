@@ -6,30 +6,42 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from held import Held, given_twice, times_of
 
-from oracle.history import OF_WORKFLOWS, History, Object, Seen, stamp
+from oracle.away import out_of_service
+from oracle.history import LAG_S, OF_WORKFLOWS, TICK_S, History, Object, Seen, stamp
 
-# Longest delay with which the recorder sees a change of which no later one tells, and
-# tolerance when times are compared, as clocks are rounded.
-LAG_S, TICK_S = 3.0, 0.001
 # Overhead that NNF adds to an allocation, and smallest allocation of Lustre
 # (nnf-observed).
-OVERHEAD, OVERHEAD_BYTES = 0.1, 1 << 30
-LUSTRE_LEAST = 4_000_000_000
+OVERHEAD, OVERHEAD_BYTES, LUSTRE_LEAST = 0.1, 1 << 30, 4_000_000_000
 LUSTRE_LABELS = ("mgt", "mdt", "mgtmdt", "ost")
 # Label that DWS sets on the objects of a workflow.
 WORKFLOW_LABEL = "dataworkflowservices.github.io/workflow"
-MOUNTED_TYPES = ("xfs", "gfs2", "lustre")
+# Events that open an action, and those that close it (RFC 21).
+CLOSED_BY = {
+    "dependency-add": "dependency-remove",
+    "prolog-start": "prolog-finish",
+    "epilog-start": "epilog-finish",
+}
+OPENED_BY = {closes: opens for opens, closes in CLOSED_BY.items()}
+# Variables with the paths of a job's storage, by its directives.
+VARIABLES = {
+    "DW_JOB_": r"#DW jobdw (?=.*\btype=(?:xfs|gfs2|lustre)\b).*\bname=(\S+)",
+    "DW_PERSISTENT_": r"#DW persistentdw .*\bname=(\S+)",
+}
+# What may not come before what: events of the job, and requests for states.
 ENDING = ("PostRun", "DataOut", "Teardown")
-# Events that open an action and, with the other suffix, close it (RFC 21).
-PAIRS = {"dependency": ("add", "remove"), "prolog": ("start", "finish")}
-PAIRS["epilog"] = PAIRS["prolog"]
+ORDER = (
+    ("PreRun", "alloc", "PreRun was asked for before it had nodes"),
+    ("start", "PreRun ready", "its tasks began before PreRun was ready"),
+    *((s, "finish", f"{s} was asked for before its tasks had ended") for s in ENDING),
+)
 
 
 @dataclass
@@ -48,6 +60,7 @@ class Job:
             drained or disabled.
         killed: the instance was killed meanwhile: Flux writes events with a delay, so
             that the end of the tasks may be lost, on which others have acted.
+        unplugged: the plugin was away meanwhile: it may have no prolog, or no epilog.
     """
 
     id: int
@@ -59,6 +72,7 @@ class Job:
     restored: bool = False
     let_go: bool = False
     killed: bool = False
+    unplugged: bool = False
 
     def time(self, name: str, which: int = 0) -> float | None:
         """Timestamp of the first event of this name, or of another."""
@@ -71,18 +85,6 @@ class Job:
         raised = (e for e in self.eventlog if e["name"] == "exception")
         return any(e["context"]["severity"] == 0 for e in raised)
 
-    @property
-    def variables(self) -> set[str]:
-        """Names of the variables that hold the paths of the job's storage."""
-        found = set()
-        for line in self.directives:
-            keys = dict(re.findall(r"(\w+)=(\S+)", line))
-            if line.startswith("#DW jobdw") and keys.get("type") in MOUNTED_TYPES:
-                found.add(f"DW_JOB_{keys['name']}")
-            elif line.startswith("#DW persistentdw"):
-                found.add(f"DW_PERSISTENT_{keys['name']}")
-        return found
-
 
 @dataclass
 class Run:
@@ -92,27 +94,33 @@ class Run:
         others: names of workflows and persistent file systems that may be left.
         unmount: begin and end of each time with release_nodes "unmount", when nodes are
             free once they have unmounted; at other times they are after Teardown.
+        events: of resource.eventlog, each with its "nodes".
+        by_hand: reasons that people have drained nodes and disabled rabbits for.
+        over: all jobs should have ended.
     """
 
     history: History
     jobs: Mapping[int, Job]
-    others: set[str] = field(default_factory=set)
+    others: Set[str] = field(default_factory=set)
     unmount: Sequence[tuple[float, float]] = ()
+    events: Sequence[Object] = ()
+    by_hand: Sequence[str] = ()
+    over: bool = True
 
     def workflow(self, job: Job) -> list[Object]:
         name = ("workflows", "default", f"fluxjob-{job.id}")
         return [one.object for one in self.history.seen.get(name, []) if one.object]
 
 
-def check(run: Run, over: bool = True) -> list[str]:
-    """Violations of the rules, a line for each; over: all jobs should have ended."""
+def check(run: Run) -> list[str]:
+    """Violations of the rules, a line for each."""
     wrong = [
         f"fluxjob-{job.id}: {text}"
         for job in run.jobs.values()
         for rule in (_events, _order, _paths, _wishes)
         for text in rule(run, job)
     ]
-    rules = (_mounts, _bytes, _twice, _left)[: 4 if over else 3]
+    rules = (_mounts, _bytes, _twice, out_of_service, _left)
     return wrong + [text for rule in rules for text in rule(run)]
 
 
@@ -140,20 +148,18 @@ def _events(run: Run, job: Job) -> Iterator[str]:
     if job.time("clean") is None:
         yield f"it has not ended: {' '.join(e['name'] for e in job.eventlog)}"
         return
-    for action, (start, finish) in PAIRS.items():
-        left: list[str] = []
-        for event in job.eventlog:
-            what = event.get("context", {}).get("description", "")
-            if event["name"] == f"{action}-{start}":
-                left.append(what)
-            elif event["name"] == f"{action}-{finish}" and what in left:
-                left.remove(what)
-            elif event["name"] == f"{action}-{finish}":
-                yield f"{action}-{finish} of {what} without {action}-{start}"
+    left: Counter[tuple[str, str]] = Counter()
+    for event in job.eventlog:
+        name, what = event["name"], event.get("context", {}).get("description", "")
+        left[name, what] += name in CLOSED_BY
+        if opens := OPENED_BY.get(name):
+            if not left[opens, what]:
+                yield f"{name} of {what} without {opens}"
+            left[opens, what] -= left[opens, what] > 0
+    for name, what in left.elements():
         # A fatal exception ends a job whose dependencies are still open.
-        if left and not (action == "dependency" and job.fatal):
-            names = ", ".join(left)
-            yield f"{action}-{start} of {names} without {action}-{finish}"
+        if not (name == "dependency-add" and job.fatal):
+            yield f"{name} of {what} without {CLOSED_BY[name]}"
 
 
 def _before(early: float | None, late: float | None) -> bool:
@@ -165,40 +171,48 @@ def _order(run: Run, job: Job) -> Iterator[str]:
     states = _states(run.workflow(job))
     if job.touched or job.let_go or not states:
         return
-    alloc, start = job.time("alloc"), job.time("start")
-    finish, free = job.time("finish", -1), job.time("free", -1)
-    asked, ready = states.get("PreRun", (None, None))
-    if _before(asked, alloc) or (asked is not None and alloc is None):
-        yield "PreRun was asked for before it had nodes"
-    if _before(start, ready):
-        yield "its tasks began before PreRun was ready"
-    for name in ENDING:
-        lost = job.killed and job.fatal
-        if name in states and _before(states[name][0], finish) and not lost:
-            yield f"{name} was asked for before its tasks had ended"
-    if asked is None or free is None:
+    times = {name: job.time(name) for name in ("alloc", "start")}
+    times |= {name: job.time(name, -1) for name in ("finish", "free")}
+    for state, (asked, ready) in states.items():
+        times |= {state: asked, f"{state} ready": ready}
+    if job.killed and job.fatal:
+        times["finish"] = None
+    for first, then, text in ORDER:
+        never = then == "alloc" and first in times and times[then] is None
+        if never or _before(times.get(first), times.get(then)):
+            yield text
+    finish, free = job.time("finish", -1), times["free"]
+    if "PreRun" not in states or free is None:
         return
-    asked, unmounted = states.get("PostRun", (finish, None))  # or unseen
-    early = asked is not None and any(
-        begin <= free and end >= (unmounted or asked) for begin, end in run.unmount
-    )
-    if _before(free, unmounted if early else states.get("Teardown", (0, None))[1]):
-        after = "PostRun" if early else "Teardown"
+    # if nobody has seen PostRun, it was after the tasks
+    unmounted = times.get("PostRun ready")
+    least = unmounted or times.get("PostRun", finish)
+    early = least and any(b <= free and e >= least for b, e in run.unmount)
+    after = "PostRun" if early else "Teardown"
+    if _before(free, times.get(f"{after} ready")):
         yield f"its nodes were free before {after} was ready"
     whole = finish is not None and run.history.whole("workflows", finish, free)
     for name in ("PostRun", "DataOut"):
-        if whole and start is not None and not job.fatal and name not in states:
+        if whole and times["start"] and not job.fatal and name not in states:
             yield f"its storage is gone without {name}"
 
 
 def _paths(run: Run, job: Job) -> Iterator[str]:
     """Variables that the job's tasks were started without."""
-    start, had = job.time("start"), set[str]()
-    events = itertools.takewhile(lambda e: e["timestamp"] <= (start or 0), job.eventlog)
-    for event in events:
-        if event["name"] == "dws_environment":
-            had |= set(event["context"].get("variables", {}))
-    if start is not None and (missing := job.variables - had):
+    start = job.time("start")
+    had = {
+        name
+        for event in job.eventlog
+        if event["name"] == "dws_environment" and event["timestamp"] <= (start or 0)
+        for name in event["context"].get("variables", {})
+    }
+    wanted = {
+        prefix + match[1]
+        for prefix, pattern in VARIABLES.items()
+        for line in job.directives
+        if (match := re.match(pattern, line))
+    }
+    if start is not None and not job.unplugged and (missing := wanted - had):
         yield f"its tasks began without {', '.join(sorted(missing))}"
 
 
@@ -229,36 +243,33 @@ def _mounted(item: Object | None) -> bool:
 def _intervals(history: History) -> Iterator[tuple[str, str, float, float]]:
     """Node, workflow, begin and end of each mount that a ClientMount has reported."""
     for seen in history.of("clientmounts").values():
-        for mounted, group in itertools.groupby(
-            [*seen, Seen(float("inf"), None)], lambda one: _mounted(one.object)
-        ):
-            versions = list(group)
-            if mounted and (item := versions[0].object):
-                labels = item["metadata"].get("labels", {})
-                last = seen.index(versions[-1]) + 1
-                end = history.latest(seen[last]) if last < len(seen) else float("inf")
+        begin = None
+        for one in [*seen, Seen(math.inf, None)]:
+            if begin is None and _mounted(one.object):
+                begin = one
+            elif begin and begin.object and not _mounted(one.object):
+                labels = begin.object["metadata"].get("labels", {})
                 workflow = labels.get(f"{WORKFLOW_LABEL}.name", "")
-                yield item["spec"]["node"], workflow, versions[0].time, end
+                node = begin.object["spec"]["node"]
+                yield node, workflow, begin.time, history.latest(one)
+                begin = None
 
 
 def _mounts(run: Run) -> Iterator[str]:
     """Nodes that a later job used while they had a mount of an earlier one."""
-    began: dict[str, list[tuple[float, Job]]] = {}
-    for job in run.jobs.values():
-        if (begun := job.time("start")) is not None:
-            for node in job.nodes:
-                began.setdefault(node, []).append((begun, job))
     by_name = {f"fluxjob-{job.id}": job for job in run.jobs.values()}
     for node, workflow, begin, end in _intervals(run.history):
         owner = by_name.get(workflow)
-        free = owner.time("free", -1) if owner and not owner.restored else None
-        if free is None:
+        if not owner or owner.restored or owner.unplugged:
             continue
-        for start, job in began.get(node, []):
-            late = begin < start and free < start < end - LAG_S
+        free = owner.time("free", -1)
+        for job in run.jobs.values():
+            start = job.time("start") if node in job.nodes else None
+            if job is owner or start is None or free is None:
+                continue
             # Without a watch at that time the end of a mount is recorded late.
             seen = run.history.whole("clientmounts", free, start + LAG_S)
-            if job is not owner and late and seen:
+            if seen and begin < start and free < start < end - LAG_S:
                 yield (
                     f"fluxjob-{job.id}: began on {node} with a mount of {workflow}"
                     f" there, {start - free:.1f} s after the nodes of that were free;"
@@ -266,62 +277,61 @@ def _mounts(run: Run) -> Iterator[str]:
                 )
 
 
-def _sets(servers: Object | None) -> list[tuple[str, str, int]]:
+def _sets(servers: Object) -> list[tuple[str, str, int]]:
     """Label, rabbit and bytes of each allocation, those of one rabbit one by one."""
     return [
         (one["label"], where["name"], one["allocationSize"])
-        for one in (servers or {}).get("spec", {}).get("allocationSets") or []
+        for one in servers.get("spec", {}).get("allocationSets") or []
         for where in one["storage"]
         for _ in range(where.get("allocationCount", 1))
     ]
 
 
-def _made(servers: Object | None) -> set[tuple[str, str]]:
+def _made(servers: Object) -> set[tuple[str, str]]:
     """Label and rabbit of each allocation in the status."""
     return {
         (one["label"], rabbit)
-        for one in (servers or {}).get("status", {}).get("allocationSets") or []
+        for one in servers.get("status", {}).get("allocationSets") or []
         for rabbit, where in (one.get("storage") or {}).items()
         if where.get("allocationSize", 0) > 0
     }
-
-
-def _whole(status: Object) -> int:
-    """Total bytes of a rabbit; its 'capacity' is the free part (nnf-observed 1)."""
-    drives = status.get("devices") or []
-    return sum(d.get("capacity", 0) for d in drives) or status.get("capacity", 0)
 
 
 def _bytes(run: Run) -> Iterator[str]:
     """Rabbits allocated beyond their capacity, and allocations that do not match the
     request."""
     changes: list[tuple[float, int, str]] = []
-    for seen in run.history.of("servers").values():
-        had: Counter[str] = Counter()
-        # NNF frees the storage before it deletes the Servers, rabbit by rabbit.
-        gone: set[tuple[str, str]] = set()
-        for before, one in zip([Seen(0, None), *seen], seen):
-            gone |= _made(before.object) - _made(one.object)
-            now: Counter[str] = Counter()
-            for label, rabbit, size in _sets(one.object):
-                now[rabbit] += size if (label, rabbit) not in gone else 0
-            changes += [(one.time, now[r] - had[r], r) for r in {*had, *now}]
-            had = now
-    rabbits = {r["metadata"]["name"]: r for r in run.history.now("storages")}
+    had: dict[str, Counter[str]] = {}
+    # NNF frees the storage before it deletes the Servers, rabbit by rabbit.
+    gone: dict[str, set[tuple[str, str]]] = {}
+    given: dict[str, list[tuple[str, str, int]]] = {}
+    for name, before, item, time, _ in run.history.steps("servers"):
+        sets, now = _sets(item), Counter[str]()
+        given[name] = sets or given.get(name, [])
+        gone[name] = gone.get(name, set()) | (_made(before) - _made(item))
+        for label, rabbit, size in sets:
+            now[rabbit] += size * ((label, rabbit) not in gone[name])
+        was = had.get(name, Counter())
+        changes += [(time, now[r] - was[r], r) for r in {*was, *now}]
+        had[name] = now
+    most = {}
+    for item in run.history.now("storages"):
+        # 'capacity' is the free part (nnf-observed 1)
+        drives = item["status"].get("devices") or []
+        size = sum(d.get("capacity", 0) for d in drives)
+        most[item["metadata"]["name"]] = size or item["status"].get("capacity", 0)
     total: Counter[str] = Counter()
     for _, change, rabbit in sorted(changes):
         total[rabbit] += change
-        most = _whole(rabbits.get(rabbit, {}).get("status", {}))
-        if change > 0 and 0 < most < total[rabbit]:
-            yield f"{rabbit}: {total[rabbit]} bytes are given, and it has {most}"
-    given = {key[2]: seen for key, seen in run.history.of("servers").items()}
+        has = most.get(rabbit, 0)
+        if change > 0 and 0 < has < total[rabbit]:
+            yield f"{rabbit}: {total[rabbit]} bytes are given, and it has {has}"
     for seen in run.history.of("directivebreakdowns").values():
         for one in reversed(seen):
             storage = (one.object or {}).get("status", {}).get("storage") or {}
             name = (storage.get("reference") or {}).get("name", "")
             if storage.get("allocationSets") and name:
-                sets = [s for v in given.get(name, []) if (s := _sets(v.object))]
-                yield from _priced(run, name, storage, sets[-1]) if sets else ()
+                yield from _priced(run, name, storage, given.get(name, []))
                 break
 
 
@@ -331,7 +341,7 @@ def _priced(
     """Allocations that do not match the request: in bytes, or in number by node."""
     owner = re.match(r"fluxjob-(\d+)-", name)
     job = run.jobs.get(int(owner[1])) if owner else None
-    for one in storage["allocationSets"]:
+    for one in storage["allocationSets"] if given else ():
         label, least = one["label"], one["minimumCapacity"]
         sizes = [size for found, _, size in given if found == label]
         if not sizes:
@@ -354,18 +364,16 @@ def _priced(
 
 def _left(run: Run) -> Iterator[str]:
     """Objects of jobs that exist after the end of all jobs."""
-    for plural in (*OF_WORKFLOWS, "persistentstorageinstances"):
-        for item in run.history.now(plural):
-            name = item["metadata"]["name"]
-            labels = item["metadata"].get("labels", {})
-            owner = labels.get(f"{WORKFLOW_LABEL}.name", name)
-            if plural == "persistentstorageinstances":
-                owner = name
-            elif not re.fullmatch(r"fluxjob-\d+", owner):
-                continue
-            if owner not in run.others:
-                yield f"{plural} {name} is left"
-    for item in run.history.now("systemstatuses"):
+    kinds = (*OF_WORKFLOWS, "persistentstorageinstances") if run.over else ()
+    for plural in kinds:
+        for meta in (item["metadata"] for item in run.history.now(plural)):
+            label = meta.get("labels", {}).get(f"{WORKFLOW_LABEL}.name", meta["name"])
+            lent = plural == "persistentstorageinstances"
+            owner = meta["name"] if lent else label
+            ours = lent or re.fullmatch(r"fluxjob-\d+", owner)
+            if ours and owner not in run.others:
+                yield f"{plural} {meta['name']} is left"
+    for item in run.history.now("systemstatuses") if run.over else ():
         for node, state in (item.get("data", {}).get("nodes") or {}).items():
             if state != "Enabled":
                 yield f"{node} is {state} in SystemStatus"

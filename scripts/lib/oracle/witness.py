@@ -9,6 +9,7 @@ from typing import Any
 
 import flux
 import flux.hostlist
+import flux.kvs
 
 from oracle.rules import Job
 
@@ -36,3 +37,13 @@ def job(handle: flux.Flux, jobid: int) -> Job:
         nodes = tuple(flux.hostlist.decode(R["execution"]["nodelist"]))
     exclusive = '"exclusive": true' in json.dumps(jobspec["resources"])
     return Job(jobid, lines, eventlog, nodes, exclusive)
+
+
+def events(handle: flux.Flux) -> list[dict[str, Any]]:
+    """The instance's resource.eventlog, each event with a list of its nodes."""
+    text = flux.kvs.get_key_direct(handle, "resource.eventlog") or ""
+    found = [json.loads(line) for line in text.splitlines()]
+    for event in found:
+        nodes = event.get("context", {}).get("nodelist", "")
+        event["nodes"] = list(flux.hostlist.decode(nodes))
+    return found

@@ -203,6 +203,8 @@ class Job:
     taken_back: bool = False
     # a broker was killed while the job was active
     node_lost: bool = False
+    # the plugin was not loaded while the job was active
+    unplugged: bool = False
     # an engine that was killed has lost the job
     forgotten: bool = False
     # a restore may have brought its workflow back after its end

@@ -11,6 +11,7 @@ import oracle.witness
 from oracle import rules
 from oracle.history import History
 
+from soak.admin import BY_HAND
 from soak.jobs import Job
 
 
@@ -20,6 +21,7 @@ def _seen(handle: flux.Flux, job: Job) -> rules.Job:
     found.restored = job.brought_back
     found.killed = job.restarted
     found.let_go = "it was let go" in job.struck
+    found.unplugged = job.unplugged
     return found
 
 
@@ -37,4 +39,5 @@ def check(
         unmount: when release_nodes was "unmount".
     """
     found = {job.id: _seen(handle, job) for job in jobs}
-    return rules.check(rules.Run(history, found, others, unmount))
+    events = oracle.witness.events(handle)
+    return rules.check(rules.Run(history, found, others, unmount, events, [BY_HAND]))
