@@ -21,8 +21,9 @@ from soak.world import Lost, World
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
 # A foreign finalizer.
 THEIRS = "example.org/soak"
-# How long nodes may stay drained after their links are back.
-LINKED_S = 120.0
+# Reasons of drains that flux-dws undoes by itself, and how long that may take.
+UNDONE = ("lost its PCIe link", "still mounted by", "may be mounted by")
+UNDONE_S = 120.0
 STATUSES = ["409", "429", "500", "503", "504"]
 
 
@@ -85,6 +86,7 @@ class Faults:
             "module reloaded": self.reload_module,
             "module twice": self.reload_module_twice,
             "plugin reloaded": self.reload_plugin,
+            "plugin away": self.plugin_away,
             "site's plugin reloaded": self.reload_site,
             "scheduler reloaded": self.reload_scheduler,
             "instance killed": self.kill_instance,
@@ -109,6 +111,7 @@ class Faults:
             "Computes deleted": self.delete_computes,
             "Computes emptied": self.empty_computes,
             "job let go": self.let_job_go,
+            "job let go unseen": self.let_job_go_unseen,
             "state slow": self.slow_state,
             "rabbit down": self.rabbit_down,
             "link down": self.link_down,
@@ -132,18 +135,17 @@ class Faults:
             world.ctl("hang-mount", node, "off")
         self.let_workflows_go()
         world.attempt("flux", "queue", "start")
-        # Before the admin undrains: nodes whose links are back need nobody for that.
-        world.until("drained for their links", self._unlinked, LINKED_S)
         self.enable_rabbits()
         if not world.agent.alive:
             raise Lost(f"the agent has ended by itself:\n{world.agent.tail()}")
 
-    def _unlinked(self) -> str:
-        """Nodes that are drained as their links were down."""
+    def _drained(self) -> str:
+        """Nodes whose drains nobody has to undo."""
         drained = self._world.attempt(
             *["flux", "resource", "drain", "-no", "{nodelist} {reason}"]
         )[1]
-        return ", ".join(x for x in drained.splitlines() if "PCIe link" in x)
+        lines = drained.splitlines()
+        return ", ".join(x for x in lines if any(why in x for why in UNDONE))
 
     def _pause(self, low: float, high: float) -> float:
         """Let a fault last a random time. Returns that time in seconds."""
@@ -201,6 +203,17 @@ class Faults:
     def reload_plugin(self) -> str:
         self._world.reload_plugin()
         return ""
+
+    def plugin_away(self) -> str:
+        """Remove the plugin for a while: jobs start and end without it, and it finds
+        them when it is loaded again."""
+        for job in self._active():
+            job.struck.append("the plugin was away")
+            job.unplugged = True
+        self._world.remove_plugin()
+        took = self._pause(0, 3)
+        self._world.load_plugin()
+        return f"for {took:.1f} s"
 
     def reload_site(self) -> str:
         """Reload the site's plugin: its prologs and epilogs begin after dws-jobtap's
@@ -465,26 +478,38 @@ class Faults:
     def let_job_go(self) -> str:
         """Release a job in its epilog, while other jobs wait for that rabbit. The other
         faults may strike its remaining Teardown."""
+        return self._let_go(lambda number: None)
+
+    def let_job_go_unseen(self) -> str:
+        """The same while the agent is stopped: nobody knows what is still mounted, and
+        all nodes of the job are drained until the agent goes on."""
+        return self._let_go(self._world.agent.send)
+
+    def _let_go(self, agent: Callable[[signal.Signals], None]) -> str:
         ending = self._ending()
         if not ending:
             return "none is ending"
         job = self._rng.choice(ending)
         job.struck.append("it was let go")
         self._world.ctl("hold", "Teardown")
+        agent(signal.SIGSTOP)
         self._world.attempt("flux", "rabbit", "release", "--yes", str(job.id))
         self._world.attempt("flux", "job", "wait-event", "-t20", str(job.id), "clean")
         for other in self._given_before(job):
             other.struck.append("a rabbit was disabled")
         took = self._pause(0, 3)
+        agent(signal.SIGCONT)
         self._world.ctl("release", "Teardown")
         self.enable_rabbits()
         return f"{job.workflow}, rabbits enabled after {took:.1f} s"
 
     def enable_rabbits(self) -> None:
         """Enable rabbits, and undrain nodes, that had leftovers of released jobs. Other
-        jobs never get leftovers that still exist."""
+        jobs never get leftovers that still exist. Wait for the drains that end without
+        an admin, or they would end here even if nobody else undid them."""
         rabbits = self._world.rabbits
         self._world.attempt("flux", "rabbit", "enable", *rabbits)
+        self._world.until("drained, and not undrained", self._drained, UNDONE_S)
         self._world.attempt("flux", "rabbit", "undrain", *rabbits)
 
     def slow_state(self) -> str:

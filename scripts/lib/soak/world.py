@@ -349,6 +349,12 @@ class World:
         """Reload dws-jobtap as in operate.rst. Its callbacks run last from then on."""
         self.flux("jobtap", "load", "--remove=dws-jobtap.so", str(self._plugin))
 
+    def remove_plugin(self) -> None:
+        self.flux("jobtap", "remove", "dws-jobtap.so")
+
+    def load_plugin(self) -> None:
+        self.flux("jobtap", "load", str(self._plugin))
+
     def reload_site(self, brief: bool = True) -> None:
         """Reload the site's plugin in the same way.
 
