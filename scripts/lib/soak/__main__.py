@@ -23,7 +23,7 @@ from elsewhere import make_profile
 from flux_k8s.kube import Kube
 from oracle.history import Recorder
 
-from soak import admin, features, rules, witness
+from soak import admin, features, probe, rules, witness
 from soak.admin import Admin
 from soak.cut import PATIENCE_S, Cut, Event, load, save
 from soak.draws import Draws
@@ -348,6 +348,7 @@ class Run:
         )
         if self._others_now() != self._others:
             self._wrong.append("workflows of others were touched")
+        self._wrong += probe.check(self._world)
 
     def _workflows(self) -> int:
         counts: dict[str, int] = self._world.cluster()["workflows"]

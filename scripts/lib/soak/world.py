@@ -33,6 +33,7 @@ from soak import brokers
 TOP = pathlib.Path(__file__).resolve().parents[3]
 LIMIT_S = 120.0
 CORES = 4  # of each node
+CAPACITY = 1 << 40  # of each rabbit, in bytes
 # A site's jobtap plugin: a prolog and an epilog of every job that end at once, and that
 # begin before or after those of dws-jobtap, in the order of loading.
 SITE = TOP / "t" / "scripts" / "site.c"
@@ -145,6 +146,7 @@ class World:
                 *["--nodes", f"node[0-{len(self.nodes) - 1}]"],
                 *["--rabbits", f"rabbit[0-{len(self.rabbits) - 1}]"],
                 *["--nodes-per-rabbit", "2", "--root", str(self.workdir / "sim")],
+                *["--capacity", f"{CAPACITY >> 30}GiB"],
                 *["--mapping", str(self._mapping)],
                 *["--state", str(self.workdir / "cluster.sqlite")],
                 *["--ready-fd", str(writer)],
@@ -212,6 +214,12 @@ class World:
         # While the reload runs, either configuration may be in force.
         self._was.append((self._since, time.time(), before))
         self._since = began
+
+    def change_lines(self, rabbit: str) -> None:
+        """Replace the lines of the configuration that write_config() was given."""
+        self._rabbit = rabbit
+        self._write_rabbit()
+        self.flux("config", "reload")
 
     def unmount(self) -> list[tuple[float, float]]:
         """Begin and end of each time in which release_nodes was "unmount"."""
