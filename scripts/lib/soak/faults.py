@@ -24,6 +24,8 @@ THEIRS = "example.org/soak"
 # Reasons of drains that flux-dws undoes by itself, and how long that may take.
 UNDONE = ("lost its PCIe link", "still mounted by", "may be mounted by")
 UNDONE_S = 120.0
+# How long to wait for a job in its epilog.
+ENDING_S = 10.0
 STATUSES = ["409", "429", "500", "503", "504"]
 
 
@@ -486,12 +488,16 @@ class Faults:
         return self._let_go(self._world.agent.send)
 
     def _let_go(self, agent: Callable[[signal.Signals], None]) -> str:
-        ending = self._ending()
+        # First, or the epilog ends before the release.
+        self._world.ctl("hold", "Teardown")
+        end = time.monotonic() + ENDING_S
+        while not (ending := self._ending()) and time.monotonic() < end:
+            time.sleep(0.1)
         if not ending:
+            self._world.ctl("release", "Teardown")
             return "none is ending"
         job = self._rng.choice(ending)
         job.struck.append("it was let go")
-        self._world.ctl("hold", "Teardown")
         agent(signal.SIGSTOP)
         self._world.attempt("flux", "rabbit", "release", "--yes", str(job.id))
         self._world.attempt("flux", "job", "wait-event", "-t20", str(job.id), "clean")
