@@ -11,6 +11,7 @@ leave room for it."""
 
 from __future__ import annotations
 
+import faulthandler
 import pathlib
 import random
 import sys
@@ -104,10 +105,12 @@ def main() -> int:
     # The test looks for leftovers later, when all of it is over.
     events = oracle.witness.events(handle)
     wrong = check(Run(recorder.history, found, events=events, over=False))
+    recorder.stop()
     for text in wrong:
         print(f"wrong: {text}")
     return 1 if bad or wrong else 0
 
 
 if __name__ == "__main__":
+    faulthandler.enable()
     sys.exit(main())

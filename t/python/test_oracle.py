@@ -5,6 +5,7 @@
 
 import pathlib
 import sys
+import threading
 from datetime import datetime, timezone
 
 import pytest
@@ -332,6 +333,7 @@ def test_it_sees_what_the_cluster_shows(tmp_path):
     rabbits = [item["metadata"]["name"] for item in recorder.history.now("storages")]
     assert sorted(rabbits) == ["rabbit0", "rabbit1"]
     recorder.stop()
+    assert not [t for t in threading.enumerate() if t.daemon]
     assert sim.stop() == 0
 
 

@@ -133,8 +133,12 @@ class Recorder:
         self._ended: dict[str, float] = {}
         self._last = dict.fromkeys(KINDS, 0)
         self._listed = {plural: threading.Event() for plural in KINDS}
-        for plural in KINDS:
-            threading.Thread(target=self._run, args=[plural], daemon=True).start()
+        self._threads = [
+            threading.Thread(target=self._run, args=[plural], daemon=True)
+            for plural in KINDS
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def wait(self, limit_s: float) -> bool:
         """Wait until each kind was listed once; False after limit_s."""
@@ -144,7 +148,11 @@ class Recorder:
         )
 
     def stop(self) -> None:
+        """Wait until nothing is recorded any more, at most SILENT_S and a little: the
+        end of the interpreter may abort a thread that holds a lock."""
         self._stopped.set()
+        for thread in self._threads:
+            thread.join(2 * SILENT_S)
 
     def _run(self, plural: str) -> None:
         while not self._stopped.wait(AGAIN_S):
