@@ -384,7 +384,8 @@ class Run:
     def _counted(self) -> list[Any]:
         """Users whose storage the limits still count."""
         quota = self._world.handle.rpc("dws.quota", {"all": True}).get()
-        return [u for u in quota["users"] if u["bytes"] or u["waiting"]]
+        keys = ("bytes", "jobs", "waiting")
+        return [u for u in quota["users"] if any(u[key] for key in keys)]
 
     def _disabled(self) -> list[str]:
         """Nodes that DWS records as down, and disabled rabbits."""
