@@ -41,8 +41,10 @@ def job(handle: flux.Flux, jobid: int) -> Job:
 
 def events(handle: flux.Flux) -> list[dict[str, Any]]:
     """The instance's resource.eventlog, each event with a list of its nodes."""
-    text = flux.kvs.get_key_direct(handle, "resource.eventlog") or ""
-    found = [json.loads(line) for line in text.splitlines()]
+    # The binding decodes a value that is JSON: an eventlog of one line.
+    value = flux.kvs.get_key_direct(handle, "resource.eventlog") or ""
+    lines = value.splitlines() if isinstance(value, str) else [json.dumps(value)]
+    found = [json.loads(line) for line in lines]
     for event in found:
         nodes = event.get("context", {}).get("nodelist", "")
         event["nodes"] = list(flux.hostlist.decode(nodes))
