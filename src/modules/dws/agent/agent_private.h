@@ -7,9 +7,9 @@
 #ifndef DWS_AGENT_PRIVATE_H
 #define DWS_AGENT_PRIVATE_H
 
+#include "libutil/idmap.h"
 #include "agent/agent.h"
 #include "agent/outbox.h"
-#include "base/idmap.h"
 
 struct agent {
     struct dws_ctx *ctx;

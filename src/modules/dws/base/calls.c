@@ -10,10 +10,10 @@
 
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "libutil/idmap.h"
 #include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/ctx.h"
-#include "base/idmap.h"
 
 struct calls {
     struct idmap *pending;      // sequence number -> struct pending

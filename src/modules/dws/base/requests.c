@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
-#include "base/idmap.h"
+#include "libutil/idmap.h"
 #include "base/requests.h"
 
 struct requests {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
-#include "base/idmap.h"
+#include "libutil/idmap.h"
 #include "facts/accounts.h"
 #include "facts/jobs.h"
 

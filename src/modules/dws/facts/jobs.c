@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/idmap.h"
 #include "libutil/safelog.h"
-#include "base/idmap.h"
 #include "base/retry.h"
 #include "base/timeline.h"
 #include "base/timer.h"

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/idmap.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
-#include "base/idmap.h"
 #include "base/requests.h"
 #include "facts/config.h"
 #include "facts/jobs.h"

@@ -5,7 +5,7 @@
  */
 
 #include "libdws/test/util.h"
-#include "base/idmap.h"
+#include "libutil/idmap.h"
 
 #define IDS 1000
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
-#include "base/idmap.h"
+#include "libutil/idmap.h"
 
 #define INITIAL_SIZE 64
 
