@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Shared by job-manager, the shell and libflux: a map keyed by job ID, JSON
- * by dotted path, eventlog lines, error text.
+ * Shared by job-manager, the shell and libflux: JSON by dotted path, eventlog
+ * lines, error text.
  */
 #ifndef SOLO_JOBUTIL_H
 #define SOLO_JOBUTIL_H
@@ -20,24 +20,6 @@ static inline bool strstarts (const char *s, const char *prefix)
 {
     return strncmp (s, prefix, strlen (prefix)) == 0;
 }
-
-/* Map of job ID to pointer that remembers the order of insertion.
- * The map never owns its values.
- */
-struct idmap;
-
-struct idmap *idmap_create (void);
-void idmap_destroy (struct idmap *map);
-/* 0, or -1 with EEXIST or ENOMEM */
-int idmap_add (struct idmap *map, flux_jobid_t id, void *val);
-void *idmap_get (struct idmap *map, flux_jobid_t id); // NULL + ENOENT
-void *idmap_take (struct idmap *map, flux_jobid_t id); // remove, return
-void *idmap_first (struct idmap *map); // oldest, or NULL
-size_t idmap_count (struct idmap *map);
-/* Array of the values, oldest first, that stays valid whatever happens to
- * the map; the caller frees it.  NULL only when out of memory.
- */
-void **idmap_values (struct idmap *map, size_t *count);
 
 /* Job ID in F58, in a small rotating buffer of this thread: for messages. */
 const char *idf58 (flux_jobid_t id);

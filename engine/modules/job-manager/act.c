@@ -67,20 +67,19 @@ static int act_cleanup (struct manager *jm, struct job *job)
 static int act_inactive (struct manager *jm, struct job *job)
 {
     job->readonly = true;
-    if (!idmap_get (jm->active, job->id)) // may come here more than once
+    if (!idmap_find (jm->active, job->id)) // may come here more than once
         return 0;
     if (job->flags & FLUX_JOB_WAITABLE)
         wait_job_inactive (jm, job);
-    if (idmap_add (jm->inactive, job->id, job) == 0) {
+    if (idmap_insert (jm->inactive, job->id, job) == 0) {
         job_incref (job);
         (void)jobtap_call (jm, job, "job.inactive-add", NULL);
     }
     (void)jobtap_call (jm, job, "job.destroy", NULL);
     job_aux_clear (job, NULL);
     job->nsubscribers = 0;
-    (void)idmap_take (jm->active, job->id);
+    idmap_delete (jm->active, job->id);
     wait_check_idle (jm);
-    job_decref (job);
     return 0;
 }
 

@@ -18,7 +18,6 @@ enum { // RFC 27 alloc response types
 
 struct alloc {
     struct manager *jm;
-    flux_msg_handler_t **handlers;
     struct jobq queue;      // requests to be sent
     struct jobq sent;       // requests sent
     bool greeted;           // it knows what was allocated when it said hello
@@ -55,8 +54,8 @@ static void teardown (struct manager *jm, const char *why, int errnum)
     alloc->online = alloc->greeted = false;
     free (alloc->sched_uuid);
     alloc->sched_uuid = NULL;
-    while (alloc->sent.head)
-        requeue (jm, alloc->sent.head);
+    while (alloc->sent.count > 0)
+        requeue (jm, TAILQ_FIRST (&alloc->sent.jobs));
     wait_check_idle (jm);
 }
 
@@ -132,8 +131,8 @@ static void on_cancel (struct manager *jm, struct job *job)
     wait_check_idle (jm);
 }
 
-static void response_cb (flux_t *h, flux_msg_handler_t *mh,
-                         const flux_msg_t *msg, void *arg)
+void alloc_response (flux_t *h, flux_msg_handler_t *mh,
+                     const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     json_t *R = NULL;
@@ -160,7 +159,7 @@ static void response_cb (flux_t *h, flux_msg_handler_t *mh,
         teardown (jm, "alloc response error", errno);
         return;
     }
-    if ((job = idmap_get (jm->active, id)))
+    if ((job = idmap_find (jm->active, id)))
         job = job->alloc_pending ? job_incref (job) : NULL;
     switch (type) {
     case ALLOC_SUCCESS:
@@ -189,21 +188,17 @@ static void response_cb (flux_t *h, flux_msg_handler_t *mh,
     job_decref (job);
 }
 
-static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
-                      const flux_msg_t *msg, void *arg)
+void sched_hello_request (flux_t *h, flux_msg_handler_t *mh,
+                          const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
-    void **jobs = NULL;
-    size_t count;
+    struct job *job;
 
     errno = EPROTO;
     if (!flux_msg_is_streaming (msg)
         || flux_request_decode (msg, NULL, NULL) < 0)
         goto error;
-    jobs = idmap_values (jm->active, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
+    each_job (job, jm->active) {
         if (!job->has_resources || job->alloc_bypass)
             continue;
         if (flux_respond_pack (h, msg, "{s:f s:I s:I s:I}",
@@ -213,18 +208,16 @@ static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
                                "id", job->id) < 0)
             goto error;
     }
-    free (jobs);
     jm->alloc->greeted = true;
     if (flux_respond_error (h, msg, ENODATA, NULL) < 0)
         flux_log_error (h, "cannot end the answer to sched-hello");
     return;
 error:
-    free (jobs);
     respond_error (h, msg, NULL);
 }
 
-static void ready_cb (flux_t *h, flux_msg_handler_t *mh,
-                      const flux_msg_t *msg, void *arg)
+void sched_ready_request (flux_t *h, flux_msg_handler_t *mh,
+                          const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     struct alloc *alloc = jm->alloc;
@@ -254,7 +247,7 @@ error:
 
 static bool can_send (struct alloc *alloc)
 {
-    struct job *job = alloc->queue.head;
+    struct job *job = TAILQ_FIRST (&alloc->queue.jobs);
 
     return alloc->online
         && job
@@ -279,7 +272,7 @@ static void check_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 {
     struct alloc *alloc = arg;
     struct manager *jm = alloc->jm;
-    struct job *job = alloc->queue.head;
+    struct job *job = TAILQ_FIRST (&alloc->queue.jobs);
 
     flux_watcher_stop (alloc->idle);
     if (!can_send (alloc))
@@ -347,15 +340,15 @@ void alloc_cancel (struct manager *jm, struct job *job, bool finalize)
 void alloc_recalc (struct manager *jm)
 {
     struct alloc *alloc = jm->alloc;
-    struct job *head = alloc->queue.head;
-    struct job *tail = alloc->sent.tail;
+    struct job *head = TAILQ_FIRST (&alloc->queue.jobs);
+    struct job *tail = TAILQ_LAST (&alloc->sent.jobs, joblist);
 
     if (alloc->limit == 0)
         return;
     while (head && tail && job_cmp_priority (head, tail) < 0) {
         alloc_cancel (jm, tail, false);
-        head = head->qnext;
-        tail = tail->qprev;
+        head = TAILQ_NEXT (head, link);
+        tail = TAILQ_PREV (tail, joblist, link);
     }
 }
 
@@ -378,7 +371,7 @@ static void resort (struct jobq *q)
     struct job **jobs = calloc (count + 1, sizeof (*jobs));
 
     for (size_t i = 0; jobs && i < count; i++) {
-        jobs[i] = q->head;
+        jobs[i] = TAILQ_FIRST (&q->jobs);
         jobq_remove (jobs[i]);
     }
     if (jobs)
@@ -402,8 +395,8 @@ bool alloc_online (struct manager *jm)
     return jm->alloc->online;
 }
 
-static void query_cb (flux_t *h, flux_msg_handler_t *mh,
-                      const flux_msg_t *msg, void *arg)
+void alloc_query_request (flux_t *h, flux_msg_handler_t *mh,
+                          const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
 
@@ -423,28 +416,18 @@ void alloc_disconnect (struct manager *jm, const flux_msg_t *msg)
         teardown (jm, "disconnect", 0);
 }
 
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_RESPONSE, "sched.alloc", response_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.alloc-query", query_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-ready", ready_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-hello", hello_cb, 0 },
-    FLUX_MSGHANDLER_TABLE_END,
-};
-
 void alloc_destroy (struct alloc *alloc)
 {
     if (alloc) {
         ERRNO_SAFE_BLOCK;
 
-        flux_msg_handler_delvec (alloc->handlers);
         flux_watcher_destroy (alloc->prep);
         flux_watcher_destroy (alloc->check);
         flux_watcher_destroy (alloc->idle);
-        while (alloc->queue.head)
-            jobq_remove (alloc->queue.head);
-        while (alloc->sent.head)
-            jobq_remove (alloc->sent.head);
+        while (alloc->queue.count > 0)
+            jobq_remove (TAILQ_FIRST (&alloc->queue.jobs));
+        while (alloc->sent.count > 0)
+            jobq_remove (TAILQ_FIRST (&alloc->sent.jobs));
         free (alloc->sched_uuid);
         free (alloc);
     }
@@ -458,11 +441,12 @@ struct alloc *alloc_create (struct manager *jm)
     if (!(alloc = calloc (1, sizeof (*alloc))))
         return NULL;
     alloc->jm = jm;
+    TAILQ_INIT (&alloc->queue.jobs);
+    TAILQ_INIT (&alloc->sent.jobs);
     jm->sent = &alloc->sent;
     if (!(alloc->prep = flux_prepare_watcher_create (r, prep_cb, alloc))
         || !(alloc->check = flux_check_watcher_create (r, check_cb, alloc))
-        || !(alloc->idle = flux_idle_watcher_create (r, NULL, NULL))
-        || flux_msg_handler_addvec (jm->h, htab, jm, &alloc->handlers) < 0) {
+        || !(alloc->idle = flux_idle_watcher_create (r, NULL, NULL))) {
         alloc_destroy (alloc);
         return NULL;
     }

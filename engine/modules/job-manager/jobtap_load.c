@@ -190,14 +190,12 @@ flux_plugin_t *jobtap_load (struct jobtap *jt, const char *path,
 
 static void forget_plugin (struct idmap *map, flux_plugin_t *p)
 {
-    size_t count;
-    void **jobs = idmap_values (map, &count);
+    struct job *job;
 
-    for (size_t i = 0; i < count; i++) {
-        job_unsubscribe (jobs[i], p);
-        job_aux_clear (jobs[i], p);
+    each_job (job, map) {
+        job_unsubscribe (job, p);
+        job_aux_clear (job, p);
     }
-    free (jobs);
 }
 
 /* Destroy the plugin's aux items of jobs before its code is unloaded. */
@@ -238,22 +236,14 @@ static flux_plugin_t *load_and_introduce (struct jobtap *jt,
                                           flux_error_t *error)
 {
     flux_plugin_t *p;
-    size_t count;
-    void **jobs;
+    struct job *job;
 
     if (!(p = jobtap_load (jt, path, conf, error)))
         return NULL;
-    jobs = idmap_values (jt->jm->active, &count);
-    for (size_t i = 0; i < count; i++)
-        job_incref (jobs[i]);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
+    each_job (job, jt->jm->active) {
         if (job->state != FLUX_JOB_STATE_INACTIVE)
             introduce (jt, p, job);
-        job_decref (job);
     }
-    free (jobs);
     (void)reprioritize_all (jt->jm, jobtap_get_priority);
     return p;
 }

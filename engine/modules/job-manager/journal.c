@@ -3,15 +3,7 @@
  * job-manager.events-journal: every event of every job, streamed to those
  * who asked, after a backlog of the jobs known so far.
  */
-#include "libutil/errno_safe.h"
 #include "manager.h"
-
-struct journal {
-    struct manager *jm;
-    flux_msg_handler_t **handlers;
-    struct flux_msglist *listeners;
-    int event_count;
-};
 
 struct filter { // hangs on the request; allow and deny belong to it
     json_t *allow;
@@ -29,14 +21,11 @@ static bool wanted (const flux_msg_t *msg, const char *name)
 void journal_event (struct manager *jm, struct job *job, const char *name,
                     json_t *entry)
 {
-    struct journal *journal = jm->journal;
     const flux_msg_t *msg;
     json_t *o;
 
-    journal->event_count++;
-    if (!(msg = flux_msglist_first (journal->listeners)))
-        return;
-    if (!(o = json_pack ("{s:I s:[O]}", "id", job->id, "events", entry)))
+    if (!(msg = flux_msglist_first (jm->journal))
+        || !(o = json_pack ("{s:I s:[O]}", "id", job->id, "events", entry)))
         return;
     if (streq (name, "submit"))
         (void)json_object_set (o, "jobspec", job->jobspec);
@@ -45,7 +34,7 @@ void journal_event (struct manager *jm, struct job *job, const char *name,
     while (msg) {
         if (wanted (msg, name) && flux_respond_pack (jm->h, msg, "O", o) < 0)
             flux_log_error (jm->h, "error responding to events-journal");
-        msg = flux_msglist_next (journal->listeners);
+        msg = flux_msglist_next (jm->journal);
     }
     json_decref (o);
 }
@@ -53,12 +42,10 @@ void journal_event (struct manager *jm, struct job *job, const char *name,
 static int send_backlog (struct manager *jm, const flux_msg_t *msg,
                          struct idmap *map)
 {
-    size_t count;
-    void **jobs = idmap_values (map, &count);
+    struct job *job;
     int rc = 0;
 
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        struct job *job = jobs[i];
+    each_job (job, map) {
         json_t *events = json_array ();
         size_t index;
         json_t *entry;
@@ -78,13 +65,14 @@ static int send_backlog (struct manager *jm, const flux_msg_t *msg,
                        "R", job->R);
         rc = flux_respond_pack (jm->h, msg, "O", o);
         json_decref (o);
+        if (rc < 0)
+            break;
     }
-    free (jobs);
     return rc;
 }
 
-static void journal_request (flux_t *h, flux_msg_handler_t *mh,
-                             const flux_msg_t *msg, void *arg)
+void journal_request (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     struct filter *f;
@@ -112,66 +100,28 @@ static void journal_request (flux_t *h, flux_msg_handler_t *mh,
         || flux_respond_pack (h, msg, "{s:I s:[]}",
                               "id", FLUX_JOBID_ANY,
                               "events") < 0
-        || flux_msglist_append (jm->journal->listeners, msg) < 0)
+        || flux_msglist_append (jm->journal, msg) < 0)
         goto error;
     return;
 error:
     respond_error (h, msg, NULL);
 }
 
-static void cancel_request (flux_t *h, flux_msg_handler_t *mh,
-                            const flux_msg_t *msg, void *arg)
+void journal_cancel_request (flux_t *h, flux_msg_handler_t *mh,
+                             const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
 
-    if (flux_msglist_cancel (h, jm->journal->listeners, msg) < 0)
+    if (flux_msglist_cancel (h, jm->journal, msg) < 0)
         flux_log_error (h, "error handling events-journal-cancel");
 }
 
-void journal_disconnect (struct manager *jm, const flux_msg_t *msg)
+void journal_end (struct manager *jm)
 {
-    (void)flux_msglist_disconnect (jm->journal->listeners, msg);
-}
+    const flux_msg_t *msg;
 
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.events-journal",
-      journal_request, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.events-journal-cancel",
-      cancel_request, 0 },
-    FLUX_MSGHANDLER_TABLE_END,
-};
-
-void journal_destroy (struct journal *journal)
-{
-    if (journal) {
-        ERRNO_SAFE_BLOCK;
-
-        flux_msg_handler_delvec (journal->handlers);
-        if (journal->listeners) {
-            const flux_msg_t *msg;
-
-            while ((msg = flux_msglist_pop (journal->listeners))) {
-                (void)flux_respond_error (journal->jm->h, msg, ENODATA, NULL);
-                flux_msg_decref (msg);
-            }
-            flux_msglist_destroy (journal->listeners);
-        }
-        free (journal);
+    while (jm->journal && (msg = flux_msglist_pop (jm->journal))) {
+        (void)flux_respond_error (jm->h, msg, ENODATA, NULL);
+        flux_msg_decref (msg);
     }
-}
-
-struct journal *journal_create (struct manager *jm)
-{
-    struct journal *journal;
-
-    if (!(journal = calloc (1, sizeof (*journal))))
-        return NULL;
-    journal->jm = jm;
-    if (!(journal->listeners = flux_msglist_create ())
-        || flux_msg_handler_addvec (jm->h, htab, jm,
-                                    &journal->handlers) < 0) {
-        journal_destroy (journal);
-        return NULL;
-    }
-    return journal;
 }

@@ -9,12 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 #include <jansson.h>
 #include <flux/core.h>
 #include <flux/jobtap.h>
 
 #include "common/respond.h"
+#include "libutil/idmap.h"
 #include "jobutil.h"
 
 enum {
@@ -77,21 +79,20 @@ struct job {
     bool hold;              // events wait for the batch in which it began
 
     struct jobq *q;         // the queue that it is in, if any
-    struct job *qprev;
-    struct job *qnext;
+    TAILQ_ENTRY (job) link;
 };
 
 /* Jobs by descending priority, then by ID. */
 struct jobq {
-    struct job *head;
-    struct job *tail;
+    TAILQ_HEAD (joblist, job) jobs;
     int count;
 };
 
 struct manager {
     flux_t *h;
     uint32_t owner;
-    flux_msg_handler_t **handlers;
+    flux_msg_handler_t **requests;
+    flux_msg_handler_t **responses;
     struct idmap *active;
     struct idmap *inactive;
     flux_jobid_t max_jobid;
@@ -101,27 +102,31 @@ struct manager {
     struct jobtap *jobtap;
     struct alloc *alloc;
     struct jobq *sent;      // alloc requests that are with the scheduler
-    struct start *start;
     struct queues *queues;
-    struct journal *journal;
+    char *start_topic;      // of the execution service, or NULL without one
+    const flux_msg_t *exec_hello;
+    struct flux_msglist *journal; // requests for events
     struct waiters *waiters;
-    struct update *update;
 };
+
+typedef void handler (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg);
 
 /* job.c */
 struct job *job_create (flux_jobid_t id);
 struct job *job_from_submit (json_t *o);
 int job_parse_queue (json_t *jobspec, const char **queue);
 struct job *job_incref (struct job *job);
-void job_decref (struct job *job);
+void job_decref (void *job);
 struct job *job_find (struct manager *jm, flux_jobid_t id); // either map
-/* Find an active job by ID for a request; if that fails, set errno to
- * 'inactive_errno' or ENOENT and *errstr.
- */
-struct job *job_find_active (struct manager *jm,
-                             flux_jobid_t id,
+/* The jobs of a map in the order of their IDs.  The body may take jobs out. */
+#define each_job(job, map)                                                    \
+    for (flux_jobid_t id_ = 0;                                                \
+         (job = idmap_next (map, id_)) && (id_ = job->id) != 0;)
+/* An active job, or NULL with ENOENT and a text that says why. */
+struct job *job_find_active (struct manager *jm, flux_jobid_t id,
                              const char **errstr);
-int job_set_flag (struct job *job, const char *flag, bool dry_run);
+int job_set_flag (struct job *job, const char *flag);
 int job_open_deps (struct job *job);
 int job_jobspec_update (struct job *job, json_t *updates);
 bool updates_valid (json_t *updates);
@@ -184,12 +189,11 @@ int jobtap_job_update (struct manager *jm, struct job *job,
                        struct flux_msg_cred cred, const char *key,
                        json_t *value, struct job_update *up,
                        flux_error_t *error);
-void jobtap_request (flux_t *h, flux_msg_handler_t *mh,
-                     const flux_msg_t *msg, void *arg);
-void jobtap_query_request (flux_t *h, flux_msg_handler_t *mh,
-                           const flux_msg_t *msg, void *arg);
+handler jobtap_request, jobtap_query_request;
 
 /* alloc.c, priority.c */
+handler sched_hello_request, sched_ready_request, alloc_query_request;
+handler alloc_response;
 struct alloc *alloc_create (struct manager *jm);
 void alloc_destroy (struct alloc *alloc);
 int alloc_enqueue (struct manager *jm, struct job *job);
@@ -207,21 +211,21 @@ typedef int (*get_priority_f) (struct manager *jm, struct job *job,
 int reprioritize_all (struct manager *jm, get_priority_f get_priority);
 
 /* start.c */
-struct start *start_create (struct manager *jm);
-void start_destroy (struct start *start);
+handler exec_hello_request, start_response;
+void start_forget (struct manager *jm); // the execution service
 int start_request (struct manager *jm, struct job *job);
 /* Tell the exec service of a resource-update event. */
 int start_send_expiration (struct manager *jm, struct job *job, json_t *context);
 void start_disconnect (struct manager *jm, const flux_msg_t *msg);
 
 /* journal.c */
-struct journal *journal_create (struct manager *jm);
-void journal_destroy (struct journal *journal);
+handler journal_request, journal_cancel_request;
+void journal_end (struct manager *jm);
 void journal_event (struct manager *jm, struct job *job, const char *name,
                     json_t *entry);
-void journal_disconnect (struct manager *jm, const flux_msg_t *msg);
 
 /* wait.c: job waits, drain, idle */
+handler wait_request, drain_request;
 struct waiters *waiters_create (struct manager *jm);
 void waiters_destroy (struct waiters *w);
 void wait_job_active (struct manager *jm, struct job *job);
@@ -247,11 +251,13 @@ int annotate_and_publish (struct manager *jm, struct job *job,
                           json_t *patch);
 void annotations_drop (struct manager *jm, struct job *job, const char *key);
 
-/* requests.c: raise, kill, urgency, memo, getattr, list, getinfo, stats */
-int request_handlers_add (struct manager *jm);
+/* requests.c */
+int manager_configure (struct manager *jm, const flux_conf_t *conf,
+                       flux_error_t *error);
+int request_handlers_add (struct manager *jm); // those of all parts
 
 /* queue_requests.c */
-int queues_serve (struct manager *jm);
+handler queue_start_request, queue_list_request, queue_status_request;
 void queues_restore (struct queues *queues, json_t *saved);
 
 /* checkpoint.c: '*queues' is what queues_save () gave, for the caller to decref,
@@ -261,10 +267,7 @@ int checkpoint_save (struct manager *jm);
 int checkpoint_load (struct manager *jm, json_t **queues);
 
 /* submit.c, update.c, restart.c */
-void submit_request (flux_t *h, flux_msg_handler_t *mh,
-                     const flux_msg_t *msg, void *arg);
-struct update *update_create (struct manager *jm);
-void update_destroy (struct update *up);
+handler submit_request, update_request;
 int restart_from_kvs (struct manager *jm);
 
 /* builtins.c: plugins that are part of the job manager */

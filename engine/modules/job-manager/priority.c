@@ -70,13 +70,9 @@ int reprioritize_job (struct manager *jm, struct job *job, int64_t priority)
 int reprioritize_all (struct manager *jm, get_priority_f get_priority)
 {
     json_t *changed = json_array ();
-    size_t count;
-    void **jobs = idmap_values (jm->active, &count);
+    struct job *job;
 
-    for (size_t i = 0; i < count; i++)
-        job_incref (jobs[i]);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
+    each_job (job, jm->active) {
         int64_t priority;
 
         if (!(job->state
@@ -94,8 +90,5 @@ int reprioritize_all (struct manager *jm, get_priority_f get_priority)
     alloc_resort (jm);
     tell_scheduler (jm, changed);
     json_decref (changed);
-    for (size_t i = 0; i < count; i++)
-        job_decref (jobs[i]);
-    free (jobs);
     return 0;
 }

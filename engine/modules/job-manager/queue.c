@@ -9,7 +9,6 @@
 static void queue_free (struct queue *q)
 {
     if (q) {
-        json_decref (q->requires);
         free (q->name);
         free (q->stop_reason);
         free (q);
@@ -73,7 +72,6 @@ int queues_configure (struct queues *queues, const flux_conf_t *conf,
         q->mark = false;
     json_object_foreach (table, name, val) {
         struct queue *q;
-        json_t *requires = json_object_get (val, "requires");
 
         for (q = queues->list; q; q = q->next) {
             if (q->name && streq (q->name, name))
@@ -87,8 +85,6 @@ int queues_configure (struct queues *queues, const flux_conf_t *conf,
             *qp = q;
         }
         q->mark = true;
-        json_decref (q->requires);
-        q->requires = json_incref (requires);
     }
     if (json_object_size (table) == 0) {
         struct queue *anon = queues->list;
@@ -149,7 +145,6 @@ void queues_destroy (struct queues *queues)
     if (queues) {
         ERRNO_SAFE_BLOCK;
 
-        flux_msg_handler_delvec (queues->handlers);
         while (queues->list) {
             struct queue *q = queues->list;
 

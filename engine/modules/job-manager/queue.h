@@ -11,7 +11,6 @@
 struct queue {
     struct queue *next;
     char *name;             // NULL: the anonymous one
-    json_t *requires;       // properties; may be NULL
     bool started;
     bool sticky_started;    // what a checkpoint remembers
     char *stop_reason;
@@ -20,7 +19,6 @@ struct queue {
 
 struct queues {
     struct manager *jm;
-    flux_msg_handler_t **handlers;
     struct queue *list;
     bool stop_on_restart;
 };

@@ -20,12 +20,9 @@ static bool same_queue (struct queue *q, struct job *job)
 /* Send jobs of the queue to the scheduler, or call them back. */
 static void apply_start (struct manager *jm, struct queue *q)
 {
-    size_t count;
-    void **jobs = idmap_values (jm->active, &count);
+    struct job *job;
 
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
+    each_job (job, jm->active) {
         if (!same_queue (q, job))
             continue;
         if (!q->started) {
@@ -35,7 +32,6 @@ static void apply_start (struct manager *jm, struct queue *q)
         else if (job->state == FLUX_JOB_STATE_SCHED)
             alloc_enqueue (jm, job);
     }
-    free (jobs);
     if (q->started)
         alloc_recalc (jm);
 }
@@ -71,8 +67,8 @@ static int check_target (struct queues *queues, const char *name, bool all,
     return 0;
 }
 
-static void start_cb (flux_t *h, flux_msg_handler_t *mh,
-                      const flux_msg_t *msg, void *arg)
+void queue_start_request (flux_t *h, flux_msg_handler_t *mh,
+                          const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     struct queues *queues = jm->queues;
@@ -138,8 +134,8 @@ static json_t *encode_conf (flux_t *h)
     return conf;
 }
 
-static void list_cb (flux_t *h, flux_msg_handler_t *mh,
-                     const flux_msg_t *msg, void *arg)
+void queue_list_request (flux_t *h, flux_msg_handler_t *mh,
+                         const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     json_t *a = json_array ();
@@ -155,8 +151,8 @@ static void list_cb (flux_t *h, flux_msg_handler_t *mh,
                   "conf", encode_conf (h));
 }
 
-static void status_cb (flux_t *h, flux_msg_handler_t *mh,
-                       const flux_msg_t *msg, void *arg)
+void queue_status_request (flux_t *h, flux_msg_handler_t *mh,
+                           const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     flux_error_t error;
@@ -205,18 +201,4 @@ void queues_restore (struct queues *queues, json_t *saved)
         else
             start_queue (queues->jm, q, start, stop_reason, false);
     }
-}
-
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.queue-list", list_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.queue-status", status_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.queue-start", start_cb, 0 },
-    FLUX_MSGHANDLER_TABLE_END,
-};
-
-int queues_serve (struct manager *jm)
-{
-    return flux_msg_handler_addvec (jm->h, htab, jm, &jm->queues->handlers);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Requests that concern jobs here and now: raise, kill, urgency, memo, getattr
- * of one, raiseall of many; and what the service knows of itself.
+ * of one, raiseall of many; what the service knows of itself; and the table of
+ * the requests to all parts.
  */
 #include <ctype.h>
 #include <signal.h>
@@ -237,25 +238,6 @@ error:
     json_decref (rq.answer);
 }
 
-/* Jobs of a user (or all) in given states, each with a reference. */
-static struct job **select_jobs (struct manager *jm, uint32_t userid,
-                                 int states, size_t *countp)
-{
-    size_t count;
-    struct job **jobs = (struct job **)idmap_values (jm->active, &count);
-    size_t n = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
-        if ((job->state & states)
-            && (userid == FLUX_USERID_UNKNOWN || userid == job->userid))
-            jobs[n++] = job_incref (job);
-    }
-    *countp = n;
-    return jobs;
-}
-
 static void raiseall_cb (flux_t *h, flux_msg_handler_t *mh,
                          const flux_msg_t *msg, void *arg)
 {
@@ -268,8 +250,8 @@ static void raiseall_cb (flux_t *h, flux_msg_handler_t *mh,
     const char *note = NULL;
     const char *type;
     int dry_run;
-    struct job **jobs;
-    size_t count;
+    struct job *job;
+    int count = 0;
     int errors = 0;
 
     if (flux_msg_get_cred (msg, &sender) < 0
@@ -287,18 +269,17 @@ static void raiseall_cb (flux_t *h, flux_msg_handler_t *mh,
         respond_error (h, msg, error.text);
         return;
     }
-    jobs = select_jobs (jm, owner, states, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
+    each_job (job, jm->active) {
+        if (!(job->state & states)
+            || ((uint32_t)owner != FLUX_USERID_UNKNOWN && owner != job->userid))
+            continue;
+        count++;
         if (!dry_run
             && raise_exception (jm, job, type, severity, sender.userid, note, -1)
                < 0)
             errors++;
-        job_decref (job);
     }
-    free (jobs);
-    respond_pack (h, msg, "{s:i s:i}", "errors", errors, "count", (int)count);
+    respond_pack (h, msg, "{s:i s:i}", "errors", errors, "count", count);
 }
 
 static void getinfo_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -327,15 +308,44 @@ static void resource_status_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct manager *jm = arg;
     json_t *allocated = json_array ();
-    size_t count;
-    struct job **jobs = (struct job **)idmap_values (jm->active, &count);
+    struct job *job;
 
-    for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->has_resources && jobs[i]->R && !jobs[i]->alloc_bypass)
-            json_array_append (allocated, jobs[i]->R);
+    each_job (job, jm->active) {
+        if (job->has_resources && job->R && !job->alloc_bypass)
+            json_array_append (allocated, job->R);
     }
-    free (jobs);
     respond_pack (h, msg, "{s:o}", "allocated", allocated);
+}
+
+int manager_configure (struct manager *jm, const flux_conf_t *conf,
+                       flux_error_t *error)
+{
+    if (queues_configure (jm->queues, conf, error) < 0
+        || jobtap_configure (jm->jobtap, conf, error) < 0)
+        return -1;
+    return 0;
+}
+
+static void reload_cb (flux_t *h, flux_msg_handler_t *mh,
+                       const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+    flux_conf_t *conf;
+    flux_error_t error;
+
+    error.text[0] = '\0';
+    if (flux_module_config_request_decode (msg, &conf) < 0)
+        goto error;
+    errno = EINVAL;
+    if (manager_configure (jm, conf, &error) < 0
+        || flux_set_conf_new (h, conf) < 0) {
+        flux_conf_decref (conf);
+        goto error;
+    }
+    respond_ok (h, msg);
+    return;
+error:
+    respond_error (h, msg, error.text);
 }
 
 static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -346,33 +356,53 @@ static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
     alloc_disconnect (jm, msg);
     start_disconnect (jm, msg);
     wait_disconnect (jm, msg);
-    journal_disconnect (jm, msg);
+    (void)flux_msglist_disconnect (jm->journal, msg);
 }
 
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.raise", job_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.raiseall", raiseall_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.kill", job_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.urgency", job_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.memo", job_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.getattr", job_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.getinfo", getinfo_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.stats-get", stats_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.resource-status",
-      resource_status_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.submit", submit_request, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.jobtap", jobtap_request, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.jobtap-query",
-      jobtap_query_request, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.disconnect", disconnect_cb,
-      FLUX_ROLE_USER },
+enum { OWNER = 0, USER = FLUX_ROLE_USER };
+
+static const struct flux_msg_handler_spec requests[] = { // job-manager.*
+    { FLUX_MSGTYPE_REQUEST, "alloc-query", alloc_query_request, USER },
+    { FLUX_MSGTYPE_REQUEST, "config-reload", reload_cb, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "disconnect", disconnect_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "drain", drain_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "events-journal", journal_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "events-journal-cancel", journal_cancel_request,
+      OWNER },
+    { FLUX_MSGTYPE_REQUEST, "exec-hello", exec_hello_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "getattr", job_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "getinfo", getinfo_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "idle", drain_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "jobtap", jobtap_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "jobtap-query", jobtap_query_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "kill", job_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "memo", job_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "queue-list", queue_list_request, USER },
+    { FLUX_MSGTYPE_REQUEST, "queue-start", queue_start_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "queue-status", queue_status_request, USER },
+    { FLUX_MSGTYPE_REQUEST, "raise", job_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "raiseall", raiseall_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "resource-status", resource_status_cb, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "sched-hello", sched_hello_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "sched-ready", sched_ready_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "stats-get", stats_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "submit", submit_request, OWNER },
+    { FLUX_MSGTYPE_REQUEST, "update", update_request, USER },
+    { FLUX_MSGTYPE_REQUEST, "urgency", job_cb, USER },
+    { FLUX_MSGTYPE_REQUEST, "wait", wait_request, OWNER },
+    FLUX_MSGHANDLER_TABLE_END,
+};
+
+static const struct flux_msg_handler_spec responses[] = {
+    { FLUX_MSGTYPE_RESPONSE, "sched.alloc", alloc_response, OWNER },
+    { FLUX_MSGTYPE_RESPONSE, "*.start", start_response, OWNER },
     FLUX_MSGHANDLER_TABLE_END,
 };
 
 int request_handlers_add (struct manager *jm)
 {
-    return flux_msg_handler_addvec (jm->h, htab, jm, &jm->handlers);
+    return flux_msg_handler_addvec_ex (jm->h, "job-manager", requests, jm,
+                                       &jm->requests) < 0
+        || flux_msg_handler_addvec (jm->h, responses, jm, &jm->responses) < 0
+           ? -1 : 0;
 }

@@ -147,7 +147,7 @@ static void load_job (struct manager *jm, flux_jobid_t id, const char *key)
         forget (jm, key);
         return;
     }
-    if (!job || idmap_add (jm->active, id, job) < 0) {
+    if (!job || idmap_insert (jm->active, id, job) < 0) {
         flux_log (jm->h, LOG_ERR, "job %s not replayed: %s", idf58 (id),
                   job ? strerror (errno) : error.text);
         set_aside (jm, key, id);
@@ -240,8 +240,9 @@ static int by_end (const void *a, const void *b)
  */
 int restart_from_kvs (struct manager *jm)
 {
-    size_t count;
-    struct job **jobs;
+    struct job **over;
+    struct job *job;
+    size_t count = 0;
     json_t *queues;
 
     if (walk (jm, "job", 0) < 0) {
@@ -252,21 +253,20 @@ int restart_from_kvs (struct manager *jm)
         return -1;
     queues_restore (jm->queues, queues);
     json_decref (queues);
-    jobs = (struct job **)idmap_values (jm->active, &count);
-    if (count > 0)
-        qsort (jobs, count, sizeof (*jobs), by_end);
-    for (size_t i = 0; i < count; i++) {
-        job_incref (jobs[i]);
-        if (jobs[i]->state == FLUX_JOB_STATE_INACTIVE)
-            event_action (jm, jobs[i]);
+    if (!(over = calloc (idmap_count (jm->active) + 1, sizeof (*over))))
+        return -1;
+    each_job (job, jm->active) {
+        if (job->state == FLUX_JOB_STATE_INACTIVE)
+            over[count++] = job;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->state != FLUX_JOB_STATE_INACTIVE)
-            resume_job (jm, jobs[i]);
-        job_decref (jobs[i]);
-    }
-    free (jobs);
-    flux_log (jm->h, LOG_DEBUG, "restart: %zu jobs, %d running", count,
+    qsort (over, count, sizeof (*over), by_end);
+    for (size_t i = 0; i < count; i++)
+        event_action (jm, over[i]);
+    free (over);
+    each_job (job, jm->active)
+        resume_job (jm, job);
+    flux_log (jm->h, LOG_DEBUG, "restart: %zu jobs, %d running",
+              idmap_count (jm->active) + idmap_count (jm->inactive),
               jm->running_jobs);
     return 0;
 }

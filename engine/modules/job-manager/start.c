@@ -7,34 +7,23 @@
 #include "libutil/errno_safe.h"
 #include "manager.h"
 
-struct start {
-    struct manager *jm;
-    flux_msg_handler_t **handlers;
-    char *topic;                // NULL without execution service
-    const flux_msg_t *hello;
-};
-
-static void forget_service (struct start *start)
+void start_forget (struct manager *jm)
 {
-    free (start->topic);
-    flux_msg_decref (start->hello);
-    start->topic = NULL;
-    start->hello = NULL;
+    free (jm->start_topic);
+    flux_msg_decref (jm->exec_hello);
+    jm->start_topic = NULL;
+    jm->exec_hello = NULL;
 }
 
 static void teardown (struct manager *jm, const char *why)
 {
-    size_t count;
-    void **jobs;
+    struct job *job;
 
-    if (!jm->start->topic)
+    if (!jm->start_topic)
         return;
     flux_log (jm->h, LOG_DEBUG, "start: stop due to %s", why);
-    forget_service (jm->start);
-    jobs = idmap_values (jm->active, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
+    start_forget (jm);
+    each_job (job, jm->active) {
         if (!job->start_pending)
             continue;
         if (job->flags & FLUX_JOB_DEBUG)
@@ -42,49 +31,42 @@ static void teardown (struct manager *jm, const char *why)
                               "{s:s}", "note", why);
         job->start_pending = false;
     }
-    free (jobs);
 }
 
-static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
-                      const flux_msg_t *msg, void *arg)
+void exec_hello_request (flux_t *h, flux_msg_handler_t *mh,
+                         const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
-    struct start *start = jm->start;
     const char *service;
-    size_t count;
-    void **jobs = idmap_values (jm->active, &count);
+    struct job *job;
 
     if (flux_request_unpack (msg, NULL, "{s:s}", "service", &service) < 0)
         goto error;
-    for (size_t i = 0; i < count; i++) {
-        if (((struct job *)jobs[i])->start_pending) {
+    each_job (job, jm->active) {
+        if (job->start_pending) {
             errno = EINVAL; // the service in place is not idle
             goto error;
         }
     }
-    forget_service (start);
-    if (asprintf (&start->topic, "%s.start", service) < 0) {
-        start->topic = NULL;
+    start_forget (jm);
+    if (asprintf (&jm->start_topic, "%s.start", service) < 0) {
+        jm->start_topic = NULL;
         goto error;
     }
-    start->hello = flux_msg_incref (msg);
+    jm->exec_hello = flux_msg_incref (msg);
     respond_ok (h, msg);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
+    each_job (job, jm->active) {
         if (job->state == FLUX_JOB_STATE_RUN && event_action (jm, job) < 0)
             flux_log_error (h, "%s: error starting", idf58 (job->id));
     }
-    free (jobs);
     return;
 error:
-    free (jobs);
     respond_error (h, msg, NULL);
 }
 
 void start_disconnect (struct manager *jm, const flux_msg_t *msg)
 {
-    if (jm->start->hello && flux_disconnect_match (msg, jm->start->hello))
+    if (jm->exec_hello && flux_disconnect_match (msg, jm->exec_hello))
         teardown (jm, "disconnect");
 }
 
@@ -145,8 +127,8 @@ static int on_response (struct manager *jm, struct job *job,
     return -1;
 }
 
-static void response_cb (flux_t *h, flux_msg_handler_t *mh,
-                         const flux_msg_t *msg, void *arg)
+void start_response (flux_t *h, flux_msg_handler_t *mh,
+                     const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     const char *topic;
@@ -159,7 +141,7 @@ static void response_cb (flux_t *h, flux_msg_handler_t *mh,
         teardown (jm, strerror (errno));
         return;
     }
-    if (!jm->start->topic || !streq (jm->start->topic, topic))
+    if (!jm->start_topic || !streq (jm->start_topic, topic))
         return;
     if (flux_msg_unpack (msg, "{s:I s:s s:o}",
                          "id", &id,
@@ -168,7 +150,7 @@ static void response_cb (flux_t *h, flux_msg_handler_t *mh,
         flux_log_error (h, "malformed start response");
         return;
     }
-    if (!(job = idmap_get (jm->active, id)))
+    if (!(job = idmap_find (jm->active, id)))
         flux_log (h, LOG_ERR, "start response: %s is not active", idf58 (id));
     else if (on_response (jm, job, type, data) < 0)
         flux_log_error (h, "%s: error handling %s from exec",
@@ -180,9 +162,9 @@ int start_request (struct manager *jm, struct job *job)
 {
     flux_msg_t *msg;
 
-    if (job->start_pending || !jm->start->topic)
+    if (job->start_pending || !jm->start_topic)
         return 0;
-    if (!(msg = flux_request_encode (jm->start->topic, NULL))
+    if (!(msg = flux_request_encode (jm->start_topic, NULL))
         || flux_msg_pack (msg, "{s:I s:I s:O s:b s:O}",
                           "id", job->id,
                           "userid", (json_int_t)job->userid,
@@ -204,7 +186,7 @@ static void expiration_cb (flux_future_t *f, void *arg)
 {
     struct manager *jm = arg;
     flux_jobid_t *id = flux_future_aux_get (f, "jobid");
-    struct job *job = idmap_get (jm->active, *id);
+    struct job *job = idmap_find (jm->active, *id);
 
     if (flux_future_get (f, NULL) < 0 && job)
         (void)event_post (jm, job, 0, "exception", "{s:s s:i s:I s:s}",
@@ -218,7 +200,7 @@ static void expiration_cb (flux_future_t *f, void *arg)
 
 int start_send_expiration (struct manager *jm, struct job *job, json_t *context)
 {
-    const char *topic = jm->start->topic;
+    const char *topic = jm->start_topic;
     char service[64];
     double expiration;
     flux_jobid_t *id;
@@ -245,35 +227,4 @@ int start_send_expiration (struct manager *jm, struct job *job, json_t *context)
 error:
     ERRNO_SAFE (flux_future_destroy (f));
     return -1;
-}
-
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.exec-hello", hello_cb, 0 },
-    { FLUX_MSGTYPE_RESPONSE, "*.start", response_cb, 0 },
-    FLUX_MSGHANDLER_TABLE_END,
-};
-
-void start_destroy (struct start *start)
-{
-    if (start) {
-        ERRNO_SAFE_BLOCK;
-
-        flux_msg_handler_delvec (start->handlers);
-        forget_service (start);
-        free (start);
-    }
-}
-
-struct start *start_create (struct manager *jm)
-{
-    struct start *start;
-
-    if (!(start = calloc (1, sizeof (*start))))
-        return NULL;
-    start->jm = jm;
-    if (flux_msg_handler_addvec (jm->h, htab, jm, &start->handlers) < 0) {
-        free (start);
-        return NULL;
-    }
-    return start;
 }

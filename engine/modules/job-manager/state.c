@@ -84,7 +84,7 @@ static int on_set_flags (struct job *job, const struct event *e)
     for (size_t i = 0; i < json_array_size (flags); i++) {
         const char *flag = json_string_value (json_array_get (flags, i));
 
-        if (!flag || job_set_flag (job, flag, false) < 0)
+        if (!flag || job_set_flag (job, flag) < 0)
             return -1;
     }
     return 0;

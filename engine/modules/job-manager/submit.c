@@ -34,7 +34,7 @@ static int accept_job (struct manager *jm, struct job *job,
 {
     if (queue_submit_check (jm, job->jobspec, error) < 0)
         return -1;
-    if (idmap_add (jm->active, job->id, job) < 0)
+    if (idmap_insert (jm->active, job->id, job) < 0)
         return set_error (error, "duplicate job ID");
     job_incref (job);
     if (post_submit (jm, job) < 0) {
@@ -63,8 +63,7 @@ invalid:
     (void)jobtap_call (jm, job, "job.destroy", NULL);
 drop:
     job_aux_clear (job, NULL);
-    (void)idmap_take (jm->active, job->id);
-    job_decref (job);
+    idmap_delete (jm->active, job->id);
     return -1;
 }
 

@@ -4,13 +4,7 @@
  * Plugins allow or deny each key, the changed whole is validated unless they
  * say it need not be.
  */
-#include "libutil/errno_safe.h"
 #include "manager.h"
-
-struct update {
-    struct manager *jm;
-    flux_msg_handler_t **handlers;
-};
 
 /* When the owner overrides the rules for somebody's job, it must not change
  * any more: the next update would fail, or pass, for the wrong reasons.
@@ -96,8 +90,8 @@ static int check_sender (struct job *job, struct flux_msg_cred sender,
                       "nobody else may now");
 }
 
-static void update_cb (flux_t *h, flux_msg_handler_t *mh,
-                       const flux_msg_t *msg, void *arg)
+void update_request (flux_t *h, flux_msg_handler_t *mh,
+                     const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     flux_error_t error = { .text = "" };
@@ -118,7 +112,7 @@ static void update_cb (flux_t *h, flux_msg_handler_t *mh,
         goto error;
     }
     if (!(job = job_find_active (jm, id, &why))) {
-        errno = idmap_get (jm->inactive, id) ? EINVAL : ENOENT;
+        errno = idmap_find (jm->inactive, id) ? EINVAL : ENOENT;
         goto error;
     }
     if (check_sender (job, sender, &error) == 0
@@ -126,34 +120,4 @@ static void update_cb (flux_t *h, flux_msg_handler_t *mh,
         return;
 error:
     respond_error (h, msg, why);
-}
-
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.update", update_cb,
-      FLUX_ROLE_USER },
-    FLUX_MSGHANDLER_TABLE_END,
-};
-
-void update_destroy (struct update *up)
-{
-    if (up) {
-        ERRNO_SAFE_BLOCK;
-
-        flux_msg_handler_delvec (up->handlers);
-        free (up);
-    }
-}
-
-struct update *update_create (struct manager *jm)
-{
-    struct update *up;
-
-    if (!(up = calloc (1, sizeof (*up))))
-        return NULL;
-    up->jm = jm;
-    if (flux_msg_handler_addvec (jm->h, htab, jm, &up->handlers) < 0) {
-        free (up);
-        return NULL;
-    }
-    return up;
 }

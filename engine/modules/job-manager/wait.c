@@ -8,7 +8,6 @@
 
 struct waiters {
     struct manager *jm;
-    flux_msg_handler_t **handlers;
     struct idmap *zombies;          // ended, not waited for yet
     int waiting;                    // requests for a given active job
     int waitables;                  // active waitable jobs
@@ -76,19 +75,18 @@ void wait_job_inactive (struct manager *jm, struct job *job)
         wait_respond (jm, msg, job);
         flux_msg_decref (msg);
     }
-    else if (idmap_add (w->zombies, job->id, job) == 0)
+    else if (idmap_insert (w->zombies, job->id, job) == 0)
         job_incref (job);
 }
 
 static void reap (struct manager *jm, const flux_msg_t *msg, struct job *job)
 {
     wait_respond (jm, msg, job);
-    (void)idmap_take (jm->waiters->zombies, job->id);
-    job_decref (job);
+    idmap_delete (jm->waiters->zombies, job->id);
 }
 
-static void wait_request (flux_t *h, flux_msg_handler_t *mh,
-                          const flux_msg_t *msg, void *arg)
+void wait_request (flux_t *h, flux_msg_handler_t *mh,
+                   const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     struct waiters *w = jm->waiters;
@@ -99,16 +97,16 @@ static void wait_request (flux_t *h, flux_msg_handler_t *mh,
     if (flux_request_unpack (msg, NULL, "{s:I}", "id", &id) < 0)
         goto error;
     if (id == FLUX_JOBID_ANY) {
-        if ((job = idmap_first (w->zombies)))
+        if ((job = idmap_next (w->zombies, 0)))
             reap (jm, msg, job);
         else if (flux_msglist_append (w->any, msg) < 0)
             goto error;
     }
-    else if ((job = idmap_get (w->zombies, id)))
+    else if ((job = idmap_find (w->zombies, id)))
         reap (jm, msg, job);
     else {
         errno = ECHILD; // as wait(2)
-        if (!(job = idmap_get (jm->active, id)))
+        if (!(job = idmap_find (jm->active, id)))
             errstr = "invalid job id, or job may be inactive and not waitable";
         else if (job->waiter)
             errstr = "somebody waits for that job already";
@@ -168,8 +166,8 @@ void wait_check_idle (struct manager *jm)
         answer_all (jm, w->idle, "pending", active);
 }
 
-static void drain_request (flux_t *h, flux_msg_handler_t *mh,
-                           const flux_msg_t *msg, void *arg)
+void drain_request (flux_t *h, flux_msg_handler_t *mh,
+                    const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
     const char *topic;
@@ -190,33 +188,21 @@ error:
 void wait_disconnect (struct manager *jm, const flux_msg_t *msg)
 {
     struct waiters *w = jm->waiters;
-    size_t count;
-    void **jobs;
+    struct job *job;
 
     (void)flux_msglist_disconnect (w->any, msg);
     (void)flux_msglist_disconnect (w->drain, msg);
     (void)flux_msglist_disconnect (w->idle, msg);
     if (w->waiting == 0)
         return;
-    jobs = idmap_values (jm->active, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
+    each_job (job, jm->active) {
         if (job->waiter && flux_disconnect_match (msg, job->waiter)) {
             flux_msg_decref (job->waiter);
             job->waiter = NULL;
             w->waiting--;
         }
     }
-    free (jobs);
 }
-
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.wait", wait_request, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.drain", drain_request, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.idle", drain_request, 0 },
-    FLUX_MSGHANDLER_TABLE_END,
-};
 
 static void refuse (struct manager *jm, const flux_msg_t *msg)
 {
@@ -237,28 +223,17 @@ void waiters_destroy (struct waiters *w)
 {
     if (w) {
         ERRNO_SAFE_BLOCK;
-        size_t count;
-        void **jobs = idmap_values (w->jm->active, &count);
+        struct job *job;
 
-        flux_msg_handler_delvec (w->handlers);
-        for (size_t i = 0; i < count; i++) {
-            struct job *job = jobs[i];
-
+        each_job (job, w->jm->active) {
             if (job->waiter)
                 refuse (w->jm, job->waiter);
             job->waiter = NULL;
         }
-        free (jobs);
         refuse_all (w->jm, w->any);
         refuse_all (w->jm, w->drain);
         refuse_all (w->jm, w->idle);
-        if (w->zombies) {
-            jobs = idmap_values (w->zombies, &count);
-            for (size_t i = 0; i < count; i++)
-                job_decref (jobs[i]);
-            free (jobs);
-            idmap_destroy (w->zombies);
-        }
+        idmap_destroy (w->zombies);
         free (w);
     }
 }
@@ -270,11 +245,10 @@ struct waiters *waiters_create (struct manager *jm)
     if (!(w = calloc (1, sizeof (*w))))
         return NULL;
     w->jm = jm;
-    if (!(w->zombies = idmap_create ())
+    if (!(w->zombies = idmap_create (job_decref))
         || !(w->any = flux_msglist_create ())
         || !(w->drain = flux_msglist_create ())
-        || !(w->idle = flux_msglist_create ())
-        || flux_msg_handler_addvec (jm->h, htab, jm, &w->handlers) < 0) {
+        || !(w->idle = flux_msglist_create ())) {
         waiters_destroy (w);
         return NULL;
     }
