@@ -16,355 +16,331 @@
 #include "libutil/errno_safe.h"
 #include "module.h"
 
-static void answer_load (struct module *m)
+/* The request that loaded the module hears how it went: once it runs, or as it
+ * ends before.
+ */
+static void answer_load (struct module *m, bool failed)
 {
-    flux_t *h = m->ms->b->h;
+    const flux_msg_t *request = m->load_request;
 
-    if (!m->load_request)
-        return;
-    if (m->status == EXITED && m->errnum != 0) {
-        errno = m->errnum;
-        respond_error (h, m->load_request, m->errtext);
-    }
-    else
-        respond_ok (h, m->load_request);
-    flux_msg_decref (m->load_request);
     m->load_request = NULL;
+    if (request && failed) {
+        errno = m->errnum;
+        respond_error (m->ms->b->h, request, m->errtext);
+    }
+    else if (request)
+        respond_ok (m->ms->b->h, request);
+    flux_msg_decref (request);
 }
 
-/* The end of a module, whatever its cause.
+/* A module that nobody removed has failed, and the instance goes down with it
+ * unless broker.module-nopanic says otherwise.
  */
+static void panic (struct broker *b, const char *name)
+{
+    const char *s = attr_get (b->attrs, "broker.module-nopanic");
+
+    flux_log (b->h, LOG_CRIT, "%s has failed", name);
+    if (!s || strcmp (s, "0") == 0)
+        b->module_failed (b);
+}
+
+/* The end of a module, whatever its cause. */
 static void module_exited (struct module *m)
 {
-    struct modules *ms = m->ms;
-    flux_t *h = ms->b->h;
-    struct module **p = &ms->list;
-    const flux_msg_t *msg;
+    struct broker *b = m->ms->b;
     bool failed = m->errnum != 0;
-    bool unexpected = failed && !m->unload_requested && !m->load_request;
-    char name[64];
+    bool lost = failed && !m->load_request && !m->unload_requested;
+    const flux_msg_t *request;
+    char *name = m->name;
 
-    snprintf (name, sizeof (name), "%s", m->name);
-    while (*p && *p != m)
-        p = &(*p)->next;
-    if (*p)
-        *p = m->next;
-    flux_log (h, LOG_DEBUG, "module %s exited", name);
+    m->name = NULL;
+    LIST_REMOVE (m, link);
+    flux_log (b->h, LOG_DEBUG, "%s has ended", name);
     if (failed)
-        flux_log (h,
-                  LOG_ERR,
-                  "%s: %s",
-                  name,
-                  m->errtext[0] ? m->errtext : strerror (m->errnum));
-    answer_load (m);
-    while ((msg = flux_msglist_pop (m->remove_requests))) {
-        respond_ok (h, msg);
-        flux_msg_decref (msg);
+        flux_log (b->h, LOG_ERR, "%s: %s", name,
+                  *m->errtext ? m->errtext : strerror (m->errnum));
+    answer_load (m, failed);
+    while ((request = flux_msglist_pop (m->remove_requests))) {
+        respond_ok (b->h, request);
+        flux_msg_decref (request);
     }
     module_destroy (m);
-    if (unexpected) {
-        const char *s = attr_get (ms->b->attrs, "broker.module-nopanic");
-
-        flux_log (h, LOG_CRIT, "%s module runtime failure", name);
-        if (!s || !strcmp (s, "0"))
-            ms->b->module_failed (ms->b);
-    }
+    if (lost)
+        panic (b, name);
+    free (name);
 }
 
-/* Find NAME.py, or else NAME.so, in FLUX_MODULE_PATH: the shared object of an
- * older version may still lie there.
- */
-static char *find_module (const char *name)
-{
-    static const char *suffixes[] = { "py", "so" };
-    const char *searchpath = getenv ("FLUX_MODULE_PATH");
+/* Load */
 
-    for (size_t i = 0; i < 2 && searchpath; i++) {
-        const char *dir = searchpath;
-        while (*dir) {
-            int len = strcspn (dir, ":");
-            char *path;
-            if (asprintf (&path, "%.*s/%s.%s", len, dir, name, suffixes[i]) < 0)
+static const char *suffix_of (const char *path)
+{
+    const char *dot = strrchr (path, '.');
+
+    return dot && !strchr (dot, '/') ? dot + 1 : "";
+}
+
+/* The file of a module, from its path or its name.  Python comes first in
+ * FLUX_MODULE_PATH: the shared object of an older version may still lie there.
+ */
+static char *find_file (const char *target)
+{
+    static const char *const suffixes[] = { "py", "so" };
+    char *path;
+
+    if (strchr (target, '/'))
+        return strdup (target);
+    for (int i = 0; i < 2; i++) {
+        const char *dirs = getenv ("FLUX_MODULE_PATH");
+
+        for (int len; dirs && *dirs; dirs += len + (dirs[len] == ':')) {
+            len = strcspn (dirs, ":");
+            if (asprintf (&path, "%.*s/%s.%s", len, dirs, target, suffixes[i])
+                < 0)
                 return NULL;
             if (access (path, R_OK) == 0)
                 return path;
             free (path);
-            dir += len + (dir[len] == ':');
         }
     }
     errno = ENOENT;
     return NULL;
 }
 
-static bool has_suffix (const char *path, const char *suffix)
-{
-    size_t n = strlen (path);
-    size_t m = strlen (suffix);
-
-    return n > m && !strcmp (path + n - m, suffix);
-}
-
-static struct module *lookup (struct modules *ms, const char *name)
-{
-    for (struct module *m = ms->list; m != NULL; m = m->next)
-        if (!strcmp (m->name, name) || !strcmp (m->path, name))
-            return m;
-    errno = ENOENT;
-    return NULL;
-}
-
-static struct module *take_prestarted (struct modules *ms, const char *path)
+/* The process that waits for this module to be loaded, or a new one, and what
+ * it is to be told.
+ */
+static struct module *prepare_process (struct modules *ms, const char *path,
+                                       const char *name, json_t *args,
+                                       flux_error_t *error)
 {
     struct module *m = ms->prestarted;
 
-    if (!m || strcmp (m->path, path) != 0 || !m->is_process)
+    if (m && m->is_process && strcmp (m->path, path) == 0)
+        ms->prestarted = NULL;
+    else if (!(m = module_create_process (ms, path, error)))
         return NULL;
-    ms->prestarted = NULL;
+    if (!(m->welcome = module_welcome (ms, name, peer_id (m->peer), args))) {
+        errprintf (error, "cannot make its first message");
+        module_destroy (m);
+        return NULL;
+    }
     return m;
 }
 
 void modules_prestart (struct modules *ms, const char *name)
 {
-    char *path = strchr (name, '/') ? strdup (name) : find_module (name);
+    char *path = find_file (name);
     flux_error_t error;
 
-    /* If this fails, so will module.load, which says why.
-     */
+    /* If this fails, so will module.load, which says why. */
     (void)module_start_python (ms, &error);
-    if (path && has_suffix (path, ".py") && !ms->prestarted)
+    if (path && !ms->prestarted && strcmp (suffix_of (path), "py") == 0)
         ms->prestarted = module_create_process (ms, path, &error);
     free (path);
 }
 
-static struct module *load (struct modules *ms,
-                            const char *target,
-                            const char *name,
-                            json_t *args,
+/* Run what has been prepared under its name. */
+static int start (struct module *m, const char *name, flux_error_t *error)
+{
+    struct broker *b = m->ms->b;
+
+    if (!(m->name = strdup (name))
+        || service_add (b->router, name, m->peer) < 0)
+        return errprintf (error, "cannot offer the service %s: %s", name,
+                          strerror (errno));
+    m->last_seen = flux_reactor_now (b->reactor);
+    if (m->mod_main)
+        return module_start_thread (m, error);
+    if (m->conn && client_send (m->conn, &m->welcome) < 0)
+        return errprintf (error, "cannot send its first message: %s",
+                          strerror (errno));
+    return 0;
+}
+
+static struct module *load (struct modules *ms, const char *target,
+                            const char *name, json_t *args,
                             flux_error_t *error)
 {
+    char *path = find_file (target);
+    const char *suffix = path ? suffix_of (path) : "";
     struct module *m = NULL;
-    char *path = NULL;
-    char *mod_name = NULL;
-    const char *base;
+    char *own_name = NULL;
+    const char *file;
 
-    if (strchr (target, '/'))
-        path = strdup (target);
-    else if (!(path = find_module (target))) {
+    if (!path) {
         errprintf (error, "module not found in search path");
         return NULL;
     }
-    base = path ? strrchr (path, '/') + 1 : "";
-    mod_name = name ? strdup (name) : strndup (base, strcspn (base, "."));
-    if (!path || !mod_name) {
+    file = strrchr (path, '/') + 1;
+    if (!name)
+        name = own_name = strndup (file, strcspn (file, "."));
+    if (!name)
         errprintf (error, "out of memory");
-        goto error;
-    }
-    if (has_suffix (path, ".py")) {
-        if (!(m = take_prestarted (ms, path))
-            && !(m = module_create_process (ms, path, error)))
-            goto error;
-        if (!(m->welcome = module_welcome (ms,
-                                           mod_name,
-                                           peer_id (m->peer),
-                                           args))) {
-            errprintf (error, "error encoding welcome message");
-            goto error;
-        }
-    }
-    else if (strstr (base, ".so")) {
-        if (!(m = module_create_thread (ms, path, mod_name, args, error)))
-            goto error;
-    }
+    else if (strcmp (suffix, "py") == 0)
+        m = prepare_process (ms, path, name, args, error);
+    else if (strcmp (suffix, "so") == 0)
+        m = module_create_thread (ms, path, name, args, error);
     else {
         errno = ENOENT;
         errprintf (error, "not the path of a .so or .py");
-        goto error;
     }
-    if (service_add (ms->b->router, mod_name, m->peer) < 0) {
-        errprintf (error,
-                   "error registering %s service: %s",
-                   mod_name,
-                   strerror (errno));
-        goto error;
+    if (m && start (m, name, error) < 0) {
+        module_destroy (m);
+        m = NULL;
     }
-    m->last_seen = flux_reactor_now (ms->b->reactor);
-    m->name = mod_name;
-    mod_name = NULL;
-    if (m->mod_main && module_start_thread (m, error) < 0)
-        goto error;
-    if (m->conn && client_send (m->conn, &m->welcome) < 0) {
-        errprintf (error, "error sending welcome: %s", strerror (errno));
-        goto error;
+    if (m) {
+        LIST_INSERT_HEAD (&ms->list, m, link);
+        flux_log (ms->b->h, LOG_DEBUG, "loaded %s", name);
     }
-    m->next = ms->list;
-    ms->list = m;
-    free (path);
-    flux_log (ms->b->h, LOG_DEBUG, "insmod %s", m->name);
+    ERRNO_SAFE (free (path));
+    ERRNO_SAFE (free (own_name));
     return m;
-error:
-    module_destroy (m);
-    free (path);
-    free (mod_name);
-    return NULL;
 }
 
-/* Requests
- */
+/* Requests */
 
-static void load_cb (flux_t *h,
-                     flux_msg_handler_t *mh,
-                     const flux_msg_t *msg,
+static void load_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
                      void *arg)
 {
-    struct modules *ms = arg;
-    const char *target;
-    const char *name = NULL;
-    json_t *args = NULL;
-    flux_error_t error;
+    const char *target, *name = NULL;
+    flux_error_t error = { .text = "" };
     struct module *m;
+    json_t *args;
 
-    if (flux_request_unpack (msg,
-                             NULL,
-                             "{s:s s?s s:o}",
-                             "path", &target,
-                             "name", &name,
-                             "args", &args) < 0) {
-        errprintf (&error, "malformed module.load request");
-        goto error;
-    }
-    if (!(m = load (ms, target, name, args, &error)))
-        goto error;
-    m->load_request = flux_msg_incref (msg);
-    return;
-error:
-    respond_error (h, msg, error.text);
+    if (flux_request_unpack (msg, NULL, "{s:s s:o s?s}", "path", &target,
+                             "args", &args, "name", &name) == 0
+        && (m = load (arg, target, name, args, &error)))
+        m->load_request = flux_msg_incref (msg);
+    else
+        respond_error (h, msg, error.text);
 }
 
-static void remove_cb (flux_t *h,
-                       flux_msg_handler_t *mh,
-                       const flux_msg_t *msg,
+static void remove_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
                        void *arg)
 {
     struct modules *ms = arg;
-    const char *name;
-    int cancel = 0;
-    struct module *m;
-    char topic[128];
+    struct module *m = NULL;
     flux_future_t *f;
+    int force = 0;
+    const char *name;
+    char topic[128];
 
-    if (flux_request_unpack (msg,
-                             NULL,
-                             "{s:s s?b}",
-                             "name", &name,
-                             "cancel", &cancel) < 0
-        || !(m = lookup (ms, name))
-        || flux_msglist_append (m->remove_requests, msg) < 0)
+    if (flux_request_unpack (msg, NULL, "{s?b s:s}", "cancel", &force,
+                             "name", &name) < 0)
+        goto error;
+    LIST_FOREACH (m, &ms->list, link) {
+        if (strcmp (name, m->name) == 0 || strcmp (name, m->path) == 0)
+            break;
+    }
+    errno = ENOENT;
+    if (!m || flux_msglist_append (m->remove_requests, msg) < 0)
         goto error;
     m->unload_requested = true;
-    if (cancel && m->is_process) {
+    if (force && m->is_process) {
         python_kill (ms->python, peer_id (m->peer));
         return;
     }
     snprintf (topic, sizeof (topic), "%s.shutdown", m->name);
-    if (!(f = flux_rpc (h, topic, NULL, FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE)))
-        flux_log_error (h, "error sending %s", topic);
+    if (!(f = flux_rpc (h, topic, NULL, FLUX_NODEID_ANY,
+                        FLUX_RPC_NORESPONSE)))
+        flux_log_error (h, "cannot send %s", topic);
     flux_future_destroy (f);
-    flux_log (h, LOG_DEBUG, "rmmod %s", m->name);
     return;
 error:
     respond_error (h, msg, NULL);
 }
 
-static void list_cb (flux_t *h,
-                     flux_msg_handler_t *mh,
-                     const flux_msg_t *msg,
+static void list_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
                      void *arg)
 {
     struct modules *ms = arg;
     double now = flux_reactor_now (ms->b->reactor);
     json_t *mods = json_array ();
+    struct module *m;
 
-    for (struct module *m = ms->list; m != NULL; m = m->next) {
-        json_t *o = json_pack (
-            "{s:s s:s s:i s:i s:o}",
-            "name", m->name,
+    LIST_FOREACH (m, &ms->list, link)
+        json_array_append_new (mods, json_pack (
+            "{s:s s:s s:o s:i s:i}",
             "path", m->path,
-            "idle", (int)(now - m->last_seen),
+            "name", m->name,
+            "services", service_list (ms->b->router, m->peer),
             "status", m->status,
-            "services", service_list (ms->b->router, m->peer));
-        json_array_append_new (mods, o);
-    }
+            "idle", (int)(now - m->last_seen)));
     respond_pack (h, msg, "{s:o}", "mods", mods);
 }
 
-static void status_cb (flux_t *h,
-                       flux_msg_handler_t *mh,
-                       const flux_msg_t *msg,
+/* A module tells of its own state, which only goes on.  The end of a process
+ * counts once the process is gone.
+ */
+static void status_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
                        void *arg)
 {
     struct modules *ms = arg;
     const char *sender = flux_msg_route_first (msg);
-    struct module *m = ms->list;
-    int status;
+    struct module *m;
     int errnum = 0;
+    int status;
 
-    if (flux_request_unpack (msg,
-                             NULL,
-                             "{s:i s?i}",
-                             "status", &status,
-                             "errnum", &errnum) < 0) {
-        flux_log_error (h, "malformed module.status request");
+    if (flux_request_unpack (msg, NULL, "{s?i s:i}", "errnum", &errnum,
+                             "status", &status) < 0) {
+        flux_log_error (h, "module.status is not valid");
         return;
     }
-    while (m && (!sender || strcmp (peer_id (m->peer), sender) != 0))
-        m = m->next;
+    LIST_FOREACH (m, &ms->list, link) {
+        if (sender && strcmp (sender, peer_id (m->peer)) == 0)
+            break;
+    }
     if (m && status == FINALIZING)
         peer_mute (m->peer);
     respond_ok (h, msg);
-    if (!m || status <= m->status || status > EXITED)
+    if (!m || status > EXITED || status <= m->status)
         return;
     m->status = status;
     if (status == RUNNING)
-        answer_load (m);
-    else if (status == EXITED) {
+        answer_load (m, false);
+    if (status == EXITED) {
         m->errnum = errnum;
         if (!m->is_process)
-            module_exited (m);  // otherwise once the process has ended
+            module_exited (m);
     }
 }
 
 static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "module.load", load_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "module.remove", remove_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "module.list", list_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "module.status", status_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "list", list_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "load", load_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "remove", remove_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "status", status_cb, 0 },
     FLUX_MSGHANDLER_TABLE_END,
 };
 
+/* Life */
+
 json_t *modules_names (struct broker *b)
 {
-    struct modules *ms = b->modules;
-    json_t *a = json_array ();
+    json_t *names = json_array ();
+    struct module *m;
 
-    for (struct module *m = ms->list; m != NULL; m = m->next)
-        json_array_append_new (a, json_string (m->name));
-    return a;
+    LIST_FOREACH (m, &b->modules->list, link)
+        json_array_append_new (names, json_string (m->name));
+    return names;
 }
 
 struct modules *modules_create (struct broker *b)
 {
-    struct modules *ms;
+    struct modules *ms = calloc (1, sizeof (*ms));
 
-    if (!(ms = calloc (1, sizeof (*ms))))
-        return NULL;
-    ms->b = b;
-    ms->exited = module_exited;
-    config_tell (b->config, modules_names);
-    if (flux_msg_handler_addvec (b->h, htab, ms, &ms->handlers) < 0) {
-        modules_destroy (ms);
-        return NULL;
+    if (ms) {
+        ms->b = b;
+        ms->exited = module_exited;
+        if (flux_msg_handler_addvec_ex (b->h, "module", htab, ms,
+                                        &ms->handlers) == 0) {
+            config_tell (b->config, modules_names);
+            return ms;
+        }
     }
-    return ms;
+    modules_destroy (ms);
+    return NULL;
 }
 
 /* Modules that are still loaded did not end when asked to.  A thread cannot be
@@ -372,19 +348,20 @@ struct modules *modules_create (struct broker *b)
  */
 void modules_destroy (struct modules *ms)
 {
-    if (ms) {
-        ERRNO_SAFE_BLOCK;
-        module_destroy (ms->prestarted);
-        while (ms->list) {
-            struct module *m = ms->list;
-            ms->list = m->next;
-            if (m->thread_started)
-                fprintf (stderr, "flux: module %s did not stop\n", m->name);
-            else
-                module_destroy (m);
-        }
-        python_destroy (ms->python);
-        flux_msg_handler_delvec (ms->handlers);
-        free (ms);
+    struct module *m;
+
+    if (!ms)
+        return;
+    ERRNO_SAFE_BLOCK;
+    module_destroy (ms->prestarted);
+    while ((m = LIST_FIRST (&ms->list))) {
+        LIST_REMOVE (m, link);
+        if (m->thread_started)
+            fprintf (stderr, "flux: module %s did not stop\n", m->name);
+        else
+            module_destroy (m);
     }
+    python_destroy (ms->python);
+    flux_msg_handler_delvec (ms->handlers);
+    free (ms);
 }

@@ -6,6 +6,7 @@
 #define SOLO_BROKER_MODULE_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "broker.h"
 #include "client.h"
@@ -15,6 +16,7 @@ typedef int (*mod_main_f)(flux_t *h, int argc, char *argv[]);
 enum { INIT, RUNNING, FINALIZING, EXITED };     // RFC 5
 
 struct module {
+    LIST_ENTRY (module) link;
     struct modules *ms;
     char *name;
     char *path;
@@ -39,14 +41,12 @@ struct module {
     struct client_server *server;
     struct client *conn;
     flux_msg_t *welcome;        // until the process connects
-
-    struct module *next;
 };
 
 struct modules {
     struct broker *b;
     void (*exited) (struct module *m);  // whatever the cause
-    struct module *list;        // the last loaded first
+    LIST_HEAD (, module) list;  // the last loaded first
     struct module *prestarted;
     struct python *python;      // from the first Python module on
     flux_msg_handler_t **handlers;

@@ -158,7 +158,7 @@ static struct module *find_process (struct modules *ms, const char *id)
 
     if (m && m->is_process && (!id || !strcmp (peer_id (m->peer), id)))
         return m;
-    for (m = ms->list; m != NULL; m = m->next)
+    LIST_FOREACH (m, &ms->list, link)
         if (m->is_process && (!id || !strcmp (peer_id (m->peer), id)))
             return m;
     return NULL;
