@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+from typing import Callable
 
 import pytest
 
@@ -74,8 +75,12 @@ def test_nothing_is_installed_without_its_hash(
         assert any(line.startswith("uv ") for line in installs)
 
 
-def test_who_does_not_test_builds_no_unit_tests(tmp_path: pathlib.Path) -> None:
-    """Unit tests are a quarter of the build. Once requested, they stay enabled."""
+Setup = Callable[..., list[str]]
+
+
+@pytest.fixture
+def setup(tmp_path: pathlib.Path) -> Setup:
+    """Runs setup with these options, and returns its calls of meson that set any."""
     shutil.copytree(TOP / "scripts", tmp_path / "scripts")
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / "build").mkdir()
@@ -86,18 +91,43 @@ def test_who_does_not_test_builds_no_unit_tests(tmp_path: pathlib.Path) -> None:
         shutil.copy(stub, stub.with_name(name))
     calls = tmp_path / "calls"
 
-    def setup(*options: str) -> list[str]:
+    def run(*options: str) -> list[str]:
         calls.write_text("")
         subprocess.run(
             [tmp_path / "scripts/setup", "--no-apt", "-q", *options],
             env={**os.environ, "CALLS": str(calls)},
             capture_output=True,
         )
-        return re.findall("^meson .*-Dtests=.*", calls.read_text(), flags=re.M)
+        return re.findall("^meson .*-D.*", calls.read_text(), flags=re.M)
 
+    return run
+
+
+def test_who_does_not_test_builds_no_unit_tests(
+    tmp_path: pathlib.Path, setup: Setup
+) -> None:
+    """Unit tests are a quarter of the build. Once requested, they stay enabled."""
     (configured,) = setup()
     assert " -Dtests=false" in configured
     (tmp_path / "build/build.ninja").touch()
     assert setup() == []
     assert setup("--tests") == ["meson configure build -Dtests=true"]
     assert setup("--tests") == setup() == []
+
+
+def test_only_a_first_look_is_not_optimised(
+    tmp_path: pathlib.Path, setup: Setup
+) -> None:
+    (configured,) = setup("--quick")
+    assert " -Doptimization=0" in configured
+    (tmp_path / "build/build.ninja").touch()
+    assert setup("--quick") == []
+    assert setup() == ["meson configure build -Doptimization=2"]
+    assert setup() == setup("--quick") == []
+
+
+def test_what_is_built_optimised_stays_so(tmp_path: pathlib.Path, setup: Setup) -> None:
+    (configured,) = setup()
+    assert "optimization" not in configured
+    (tmp_path / "build/build.ninja").touch()
+    assert setup("--quick") == setup() == []
