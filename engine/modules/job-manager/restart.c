@@ -70,19 +70,19 @@ static struct job *replay (flux_jobid_t id, const char *eventlog,
     json_decref (job->eventlog);
     if (!(job->jobspec = json_loads (jobspec, 0, NULL))
         || job_parse_queue (job->jobspec, &job->queue) < 0) {
-        set_error (error, "failed to decode jobspec");
+        set_error (error, "its jobspec is not valid");
         goto inval;
     }
     jp_del (job->jobspec, "attributes.system.environment");
     if (R) {
         if (!(job->R = json_loads (R, 0, NULL))) {
-            set_error (error, "failed to decode R");
+            set_error (error, "its R is not JSON");
             goto inval;
         }
         (void)json_object_del (job->R, "scheduling");
     }
     if (!(job->eventlog = eventlog_parse (eventlog))) {
-        set_error (error, "failed to decode eventlog");
+        set_error (error, "its eventlog is not valid");
         goto inval;
     }
     json_array_foreach (job->eventlog, index, entry) {
@@ -94,7 +94,7 @@ static struct job *replay (flux_jobid_t id, const char *eventlog,
             goto inval;
         }
         if (job_apply_event (job, entry) < 0) {
-            set_error (error, "could not apply %s", name);
+            set_error (error, "its event %s does not fit", name);
             goto inval;
         }
     }
@@ -104,7 +104,6 @@ static struct job *replay (flux_jobid_t id, const char *eventlog,
         job->R = NULL;
     }
     if (job->state == FLUX_JOB_STATE_NEW) {
-        set_error (error, "job was not validated");
         job_decref (job);
         errno = ENODATA;
         return NULL;
