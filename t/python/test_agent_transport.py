@@ -15,7 +15,7 @@ from faulty_server import LIMIT_S, Server, answer, drip, hang_up, pour
 from flux_k8s import kube, transport
 from flux_k8s.errors import TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
-from flux_k8s.loop import Loop
+from flux_k8s.loop import Loop, Pause
 
 server = pytest.fixture(faulty_server.server)
 
@@ -157,6 +157,41 @@ def test_a_request_has_nothing_of_the_one_before(server):
     assert bodies == [how[2] or b"" for how in asked]
 
 
+def test_handles_are_used_again_by_every_method(server, monkeypatch):
+    """As many requests with each method as there are connections keep handles."""
+    host, made = f"http://127.0.0.1:{server.port}", []
+    curl = transport.pycurl.Curl
+    monkeypatch.setattr(transport.pycurl, "Curl", lambda: made.append(1) or curl())
+    reached = transport.Transport(host, urllib3.PoolManager(), 6)
+    kinds = [
+        *[("GET", "Accept: a", None), ("PATCH", "Content-Type: merge", b"1")],
+        *[("PATCH", "Content-Type: json", b"2"), ("DELETE", "Accept: a", b"3")],
+        ("POST", "Accept: a", b"4"),
+    ]
+
+    async def ask(method, line, body, done):
+        what = transport.Request(reached, method, "/x", (line,), body, LIMIT_S)
+        done.append((await what).status)
+
+    def ask_all():
+        loop, done = Loop(), []
+        for kind in 3 * kinds:
+            loop.spawn(ask(*kind, done))
+
+        async def rest():
+            while len(done) < 3 * len(kinds):
+                await Pause(0.001)
+
+        loop.run(rest())
+        return done
+
+    seen = []
+    for _ in range(3):
+        assert ask_all() == [200] * 3 * len(kinds)
+        seen.append(len(made))
+    assert seen == [seen[0]] * 3
+
+
 def test_tokens_come_and_go(server):
     """Requests with different tokens share a connection, and old tokens are freed."""
     host = f"http://127.0.0.1:{server.port}"
@@ -175,7 +210,7 @@ def test_tokens_come_and_go(server):
     kept = [
         each
         for each in gc.get_objects()
-        if isinstance(each, transport.Transfer) and set(tokens) & set(each.kind[1])
+        if isinstance(each, transport.Transfer) and set(tokens) & set(each.headers)
     ]
     assert 1 <= len(kept) <= 2
 

@@ -102,15 +102,15 @@ class Waited(Protocol):
     def start(self, loop: Loop, done: Done) -> None: ...
 
 
-# The properties that requests must share to reuse a handle of libcurl: method, headers,
-# absence of a body, and time limit.
-Kind = tuple[str, tuple[str, ...], bool, float]
+# The properties that requests must share to reuse a handle of libcurl: method, absence
+# of a body, and time limit.
+Kind = tuple[str, bool, float]
 
 
 class Request:
     """A request. Awaiting it returns an Answer, or raises NoAnswer."""
 
-    __slots__ = ("body", "kind", "path", "transport")
+    __slots__ = ("body", "headers", "kind", "path", "transport")
 
     def __init__(
         self,
@@ -129,7 +129,8 @@ class Request:
         self.transport = transport
         self.path = path
         self.body = body
-        self.kind = method, headers, body is None, read_timeout_s
+        self.headers = headers
+        self.kind = method, body is None, read_timeout_s
 
     def __await__(self) -> Generator[Request, Answer, Answer]:
         return (yield self)
@@ -172,7 +173,6 @@ class Transport:
         if name:
             self._rename(_text(name))
         self._idle: dict[Kind, list[Transfer]] = {}
-        self._idle_count = 0
         self._multi: Multi | None = None
 
     def _rename(self, name: str) -> None:
@@ -187,9 +187,7 @@ class Transport:
         self._own_headers = [f"Host: {parts.netloc}"]
         self._host = f"{parts.scheme}://{name}:{port}{parts.path}"
 
-    def _handle(
-        self, method: str, headers: tuple[str, ...], no_body: bool
-    ) -> pycurl.Curl:
+    def _handle(self, method: str, no_body: bool) -> pycurl.Curl:
         curl = pycurl.Curl()
         for option, value in self._options:
             curl.setopt(option, value)
@@ -198,17 +196,18 @@ class Transport:
         else:
             curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.CUSTOMREQUEST, method)
-        curl.setopt(pycurl.HTTPHEADER, [*headers, *self._own_headers, "Expect:"])
         return curl
+
+    def _lines(self, headers: tuple[str, ...]) -> list[str]:
+        return [*headers, *self._own_headers, "Expect:"]
 
     def _transfer(self, kind: Kind) -> Transfer:
         """A transfer for requests of a kind: an idle one, or a new one."""
         idle = self._idle.get(kind)
         if idle:
-            self._idle_count -= 1
             return idle.pop()
-        method, headers, no_body, read_timeout_s = kind
-        curl = self._handle(method, headers, no_body)
+        method, no_body, read_timeout_s = kind
+        curl = self._handle(method, no_body)
         curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, math.ceil(read_timeout_s)))
         curl.setopt(pycurl.TIMEOUT_MS, math.ceil(1000 * DEADLINES * read_timeout_s))
@@ -219,6 +218,9 @@ class Transport:
         """Send a request in the turns of a loop."""
         transfer = self._transfer(request.kind)
         transfer.curl.setopt(pycurl.URL, self._host + request.path)
+        if transfer.headers != request.headers:
+            transfer.headers = request.headers
+            transfer.curl.setopt(pycurl.HTTPHEADER, self._lines(request.headers))
         if request.body is not None:
             # Not POSTFIELDS, with which libcurl resends a request by itself when the
             # server closes a kept connection instead of answering. A body from
@@ -231,7 +233,8 @@ class Transport:
 
     def stream(self, path: str, headers: tuple[str, ...], timeout_s: float) -> Stream:
         """A request whose answer lasts at most `timeout_s`: see Stream.open()."""
-        curl = self._handle("GET", headers, True)
+        curl = self._handle("GET", True)
+        curl.setopt(pycurl.HTTPHEADER, self._lines(headers))
         curl.setopt(pycurl.URL, self._host + path)
         curl.setopt(pycurl.TIMEOUT_MS, int(1000 * timeout_s))
         return Stream(self, curl)
@@ -251,12 +254,9 @@ class Transport:
 
     def give_back(self, transfer: Transfer) -> None:
         """Keep a transfer that has ended, for later requests of its kind."""
-        if self._idle_count >= self._connections:
-            # Most are of kinds with an old token, which are not used any more.
-            self._idle.clear()
-            self._idle_count = 0
-        self._idle.setdefault(transfer.kind, []).append(transfer)
-        self._idle_count += 1
+        idle = self._idle.setdefault(transfer.kind, [])
+        if len(idle) < self._connections:
+            idle.append(transfer)
 
 
 class Transfer:
@@ -266,6 +266,7 @@ class Transfer:
     def __init__(self, transport: Transport, kind: Kind, curl: pycurl.Curl) -> None:
         self.kind = kind
         self.curl = curl
+        self.headers: tuple[str, ...] | None = None  # what the handle has now
         self.done: Done | None = None
         self._transport = transport
         self._data: list[bytes] = []
@@ -274,18 +275,18 @@ class Transfer:
         curl.setopt(pycurl.WRITEFUNCTION, self._on_data)
         curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
 
+    # Both count received bytes, and abort an oversized answer by returning 0. Headers
+    # take six calls for each request: one more call in each would be noticed.
+
     def _on_data(self, data: bytes) -> int:
         self._data.append(data)
-        return self._counted(len(data))
+        self._size += len(data)
+        return len(data) if self._size <= ANSWER_BYTES else 0
 
     def _on_header(self, line: bytes) -> int:
         self._headers.append(line)
-        return self._counted(len(line))
-
-    def _counted(self, size: int) -> int:
-        """Count received bytes; returning 0 makes libcurl abort an oversized answer."""
-        self._size += size
-        return size if self._size <= ANSWER_BYTES else 0
+        self._size += len(line)
+        return len(line) if self._size <= ANSWER_BYTES else 0
 
     def ended(self, error: NoAnswer | None) -> None:
         done, self.done = self.done, None
