@@ -1,6 +1,6 @@
 # HTTP by libcurl: a request costs a third of the time in Python alone, most of it
-# outside the interpreter's lock. Trust, credentials and proxy come from the kubernetes
-# package, which has read the kubeconfig. kube.py sends its requests here.
+# outside the interpreter's lock. curloptions.py has trust and proxy. kube.py sends its
+# requests here.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Requests, and streaming answers."""
 
@@ -11,20 +11,18 @@ import io
 import math
 import os
 import resource
-import socket
-import ssl
 import time
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Callable, Protocol
 from urllib.parse import urlsplit
 
 import pycurl
 
+from flux_k8s import curloptions
+
 if TYPE_CHECKING:
     from flux_k8s.loop import Loop
-
-CONNECT_TIMEOUT_S = 5.0
 
 # Size limit of an answer, and of an event of a watch. A default etcd stores objects up
 # to 1.5 MiB; an oversized part of a list is requested again in smaller parts.
@@ -38,16 +36,6 @@ DEADLINES = 2
 # minute (bookmarkFrequency in its cacher), but none while the kind has not changed
 # since the watch began.
 SILENCE_S = 75.0
-
-# Detect a dead peer (power failure, a firewall that dropped the connection) within half
-# a minute, also while a watch is silent.
-KEEPALIVE = [
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
-]
 
 
 class NoAnswer(Exception):
@@ -139,20 +127,6 @@ class Request:
         self.transport.begin(self, loop, done)
 
 
-def _keep_alive(fd: int, _purpose: int) -> int:
-    with_options = socket.socket(fileno=fd)
-    try:
-        for option in KEEPALIVE:
-            with_options.setsockopt(*option)
-    finally:
-        with_options.detach()
-    return 0
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 class Transport:
     """Connections to one server.
 
@@ -166,12 +140,11 @@ class Transport:
         self._host = host.rstrip("/")
         self._connections = connections
         self._pool = pool  # owns files that libcurl reads for each connection
-        self._options = [*_plain_options(), *_proxy_options(pool)]
+        self._options = curloptions.of_pool(pool)
         self._own_headers: list[str] = []
-        self._options += _tls_options(pool.connection_pool_kw)
-        name = pool.connection_pool_kw.get("server_hostname")
-        if name:
-            self._rename(_text(name))
+        name = curloptions.server_name(pool)
+        if name is not None:
+            self._rename(name)
         self._idle: dict[Kind, list[Transfer]] = {}
         self._multi: Multi | None = None
 
@@ -563,52 +536,3 @@ def _no_answer(curl: pycurl.Curl, code: int, message: str) -> NoAnswer:
     message += _shortage()
     timed_out = code == pycurl.E_OPERATION_TIMEDOUT
     return NoAnswer(message, asked and not turned_away, timed_out)
-
-
-def _plain_options() -> list[tuple[int, Any]]:
-    return [
-        (pycurl.NOSIGNAL, 1),
-        # Keep ".." in paths: it may be the name of an object.
-        (pycurl.PATH_AS_IS, 1),
-        (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
-        (pycurl.DEFAULT_PROTOCOL, "http"),
-        # HTTP/1.1, a connection per request: multiplexing would cost more than it
-        # saves.
-        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
-        (pycurl.CONNECTTIMEOUT_MS, int(1000 * CONNECT_TIMEOUT_S)),
-        (pycurl.SOCKOPTFUNCTION, _keep_alive),
-    ]
-
-
-def _proxy_options(pool: Any) -> list[tuple[int, Any]]:
-    """The proxy of the kubernetes package, so that libcurl ignores the environment."""
-    proxy = getattr(pool, "proxy_url", None) or pool.proxy
-    options: list[tuple[int, Any]] = [
-        (pycurl.PROXY, str(proxy) if proxy is not None else ""),
-        (pycurl.NOPROXY, ""),
-    ]
-    headers = getattr(pool, "proxy_headers", None) or {}
-    if proxy is not None:
-        lines = [f"{name}: {value}" for name, value in headers.items()]
-        options += [
-            (pycurl.HEADEROPT, pycurl.HEADER_SEPARATE),
-            (pycurl.PROXYHEADER, lines),
-        ]
-    return options
-
-
-def _tls_options(settings: Mapping[str, Any]) -> list[tuple[int, Any]]:
-    options: list[tuple[int, Any]] = [(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2)]
-    verify = settings.get("cert_reqs") != ssl.CERT_NONE
-    options.append((pycurl.SSL_VERIFYPEER, int(verify)))
-    named = verify and settings.get("assert_hostname") is not False
-    options.append((pycurl.SSL_VERIFYHOST, 2 if named else 0))
-    default = ssl.get_default_verify_paths()
-    ca_file = settings.get("ca_certs") or default.cafile
-    files = {
-        pycurl.CAINFO: ca_file,
-        pycurl.CAPATH: None if settings.get("ca_certs") else default.capath,
-        pycurl.SSLCERT: settings.get("cert_file"),
-        pycurl.SSLKEY: settings.get("key_file"),
-    }
-    return options + [(option, _text(file)) for option, file in files.items() if file]
