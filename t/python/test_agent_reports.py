@@ -7,18 +7,13 @@ import types
 
 import pytest
 from flux_k8s import agent as agents
-from flux_k8s.agent import (
-    REPORT_TYPES,
-    RPCS_UNDER_WAY,
-    Agent,
-    Overrides,
-    Session,
-)
+from flux_k8s.agent import RPCS_UNDER_WAY, Agent, Overrides
 from flux_k8s.crd import newest
 from flux_k8s.fields import project
 from flux_k8s.listwatch import Watchers
 from flux_k8s.loop import Loop
 from flux_k8s.reports import Mailbox, in_parts
+from flux_k8s.session import REPORT_TYPES, Session
 from test_agent_watch import ScriptedKube, obj, take
 
 

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 from flux_k8s import listwatch
-from flux_k8s.agent import REPORT_TYPES, Session
 from flux_k8s.comeback import Comeback
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.fields import project
@@ -14,6 +13,7 @@ from flux_k8s.loop import Loop
 from flux_k8s.names import INSTANCE_LABEL
 from flux_k8s.objects import Object, name_of
 from flux_k8s.reports import Mailbox
+from flux_k8s.session import REPORT_TYPES, Session
 from flux_k8s.stats import Stats
 
 

@@ -1,5 +1,5 @@
 # Carries out the broker module's commands on Kubernetes objects: in order for one
-# object, concurrently for different ones. agent.py submits commands and sends results.
+# object, concurrently for different ones. session.py has the queue.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The command queue (doc/protocol.md, "Module and agent")."""
 

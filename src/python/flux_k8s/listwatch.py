@@ -1,5 +1,5 @@
 # Lists and watches Kubernetes objects, with a coroutine for each kind that reports to a
-# Sink, which is agent.py's Session.
+# Sink, which is a Session (session.py).
 # SPDX-License-Identifier: LGPL-3.0-only
 """List+watch with resource versions, bookmarks and 410 recovery."""
 

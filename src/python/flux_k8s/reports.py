@@ -1,5 +1,5 @@
 # The reports that wait to be sent to the broker module: splits snapshots, and merges
-# changes of one object. agent.py puts reports in and sends them.
+# changes of one object. session.py puts reports in, agent.py sends them.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Reports for the module (doc/protocol.md, "Module and agent")."""
 
