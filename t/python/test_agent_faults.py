@@ -23,7 +23,7 @@ from faulty_server import (
     run,
     tls_authority,
 )
-from flux_k8s import comeback, commands, errors, kube, kubeconfig, transport
+from flux_k8s import comeback, commands, errors, kube, kubeconfig, lists, transport
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
@@ -286,7 +286,7 @@ def test_a_list_of_what_the_server_has_at_hand(server):
     listed = server.kube().apick_all("workflows", "!a", recent=True)
     assert Loop().run(listed) == ([], "9")
     asked = [parse_qs(urlsplit(path).query) for _, path, _ in server.http.seen[-2:]]
-    common = {"limit": [str(kube.LIST_PART)], "labelSelector": ["!a"]}
+    common = {"limit": [str(lists.LIST_PART)], "labelSelector": ["!a"]}
     assert asked == [
         {**common, "resourceVersion": ["0"]},
         {**common, "continue": ["more"]},
@@ -312,7 +312,7 @@ def test_a_list_that_always_expires_is_trouble_not_a_loop(server):
     with pytest.raises(ApiError) as error:
         server.kube().list_all("workflows")
     assert error.value.transient and error.value.status == 0
-    assert len(server.http.seen) <= 2 + kube.LIST_TRIES
+    assert len(server.http.seen) <= 2 + lists.LIST_TRIES
 
 
 @pytest.mark.parametrize("code,reason", [(422, "Invalid"), (409, "Conflict")])

@@ -12,7 +12,7 @@ import faulty_server
 import pytest
 import urllib3
 from faulty_server import LIMIT_S, Server, answer, drip, hang_up, pour
-from flux_k8s import kube, transport
+from flux_k8s import lists, transport
 from flux_k8s.errors import TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
@@ -444,7 +444,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(server, monkeypatch):
 
 
 def test_a_list_that_does_not_end_is_trouble(server, monkeypatch):
-    monkeypatch.setattr(kube, "LIST_BYTES", 100_000)
+    monkeypatch.setattr(lists, "LIST_BYTES", 100_000)
     item = {"metadata": {"name": "a", "namespace": "default"}, "x": "x" * 30_000}
     parts = [{"continue": str(n), "resourceVersion": "7"} for n in range(1, 30)]
 

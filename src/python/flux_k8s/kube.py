@@ -10,12 +10,12 @@ import logging
 import os
 import time
 import weakref
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable
 from urllib.parse import quote, urlencode
 
 import kubernetes.client
 
-from flux_k8s import kubeconfig
+from flux_k8s import kubeconfig, lists
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.errors import BROKEN, TOO_LARGE, UNREACHABLE, ApiError
@@ -23,7 +23,7 @@ from flux_k8s.events import WatchStream
 from flux_k8s.fields import FieldError, Reader, project
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop, Task
-from flux_k8s.objects import Object, is_object, parse, to_json
+from flux_k8s.objects import Object, is_object, to_json
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
@@ -33,14 +33,8 @@ LOGGER = logging.getLogger(__name__)
 READ_TIMEOUT_S = 60.0
 # A watch that has not ended this long after its time has a dead connection.
 WATCH_SLACK_S = 10.0
-# Tries of a list whose beginning the server forgets (410) before the end is read.
-LIST_TRIES = 4
-# Objects per request of a list.
-LIST_PART = 500
 # The least time between reads of a kubeconfig: many workers may be refused at once.
 RELOAD_INTERVAL_S = 1.0
-# The size limit of a list in all its parts: a faulty server may never end it.
-LIST_BYTES = 256 << 20
 # The time for which the headers of requests, with their token, are cached.
 AUTH_S = 1.0
 
@@ -50,37 +44,6 @@ NOT_SERVED = "could not find the requested resource"
 
 
 METHODS = {"get": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
-
-# Objects of a part of a list, its resource version, and where the list goes on.
-Part = tuple[list[Object], str, str]
-T = TypeVar("T")
-
-
-def _decoded(data: bytes, what: str) -> Object:
-    try:
-        value = parse(data)
-    except ValueError as exc:
-        raise ApiError(0, BROKEN, f"{what}: {exc}") from exc
-    if not isinstance(value, dict):
-        raise ApiError(0, BROKEN, f"{what}: not a JSON object")
-    return value
-
-
-def _as_they_are(objects: list[Object]) -> list[Object]:
-    return objects
-
-
-def _decoded_part(data: bytes, what: str) -> Part:
-    answer = _decoded(data, what)
-    metadata, items = answer.get("metadata") or {}, answer.get("items") or []
-    if (
-        not isinstance(metadata, dict)
-        or not isinstance(items, list)
-        or not all(is_object(item) for item in items)
-    ):
-        raise ApiError(0, BROKEN, f"{what}: no list of objects")
-    version, more = metadata.get("resourceVersion"), metadata.get("continue")
-    return items, str(version or ""), str(more or "")
 
 
 class Kube:
@@ -311,7 +274,7 @@ class Kube:
         what: verb and plural name of the kind, for the statistics.
         """
         data = await self._send(what, method, path, *args)
-        return _decoded(data, f"{method} {path}")
+        return lists.decoded(data, f"{method} {path}")
 
     async def _one(
         self,
@@ -336,7 +299,7 @@ class Kube:
                 return self._readers[plural].object(data)
             except ValueError:
                 pass  # not an object, or project() names the fault
-        return _decoded(data, f"{method} {path}")
+        return lists.decoded(data, f"{method} {path}")
 
     async def aversion(self, group: str) -> str:
         """The newest version of an API group that the server offers.
@@ -443,7 +406,7 @@ class Kube:
         return self._one("delete", (plural, namespace, name), {})
 
     async def alist_all(
-        self, plural: str, selector: str = "", limit: int = LIST_PART
+        self, plural: str, selector: str = "", limit: int = lists.LIST_PART
     ) -> tuple[list[Object], str]:
         """List the objects of a kind in every namespace.
 
@@ -455,7 +418,7 @@ class Kube:
         Returns:
             The objects and the resource version to watch from.
         """
-        return await self._list_whole(_as_they_are, plural, selector, limit)
+        return await self._list_whole(lists.as_they_are, plural, selector, limit)
 
     async def apick_all(
         self, plural: str, selector: str, recent: bool = False
@@ -477,7 +440,7 @@ class Kube:
                     self._refuse(plural, exc)
             return picked
 
-        return await self._list_whole(pick, plural, selector, LIST_PART, recent)
+        return await self._list_whole(pick, plural, selector, lists.LIST_PART, recent)
 
     def _refuse(self, plural: str, error: FieldError) -> None:
         LOGGER.error("%s", error)
@@ -488,14 +451,15 @@ class Kube:
         server has shown before means that the server has lost data."""
         url = f"{await self._path(RESOURCES[plural])}?limit=1"
         data = await self._send(("list", plural), "GET", url)
-        return _decoded_part(data, f"GET {url}")[1]
+        return lists.decoded_part(data, f"GET {url}")[1]
 
     async def alist_in(
         self, plural: str, namespace: str, selector: str
     ) -> list[Object]:
         """The objects of a kind in one namespace that match a label selector."""
         path = await self._path(RESOURCES[plural], namespace)
-        return (await self._list(_as_they_are, plural, path, selector, LIST_PART))[0]
+        listed = lists.read(self._list_of(plural), path, lists.as_they_are, selector)
+        return (await listed)[0]
 
     async def apod_log(
         self,
@@ -525,63 +489,26 @@ class Kube:
 
     async def _list_whole(
         self,
-        pick: Callable[[list[Object]], list[T]],
+        pick: lists.Pick,
         plural: str,
         selector: str,
         limit: int,
         recent: bool = False,
-    ) -> tuple[list[T], str]:
-        for _ in range(LIST_TRIES):
+    ) -> tuple[list[Object], str]:
+        for _ in range(lists.LIST_TRIES):
             path = await self._path(RESOURCES[plural])
             try:
-                return await self._list(pick, plural, path, selector, limit, recent)
+                return await lists.read(
+                    self._list_of(plural), path, pick, selector, limit, recent
+                )
             except ApiError as exc:
                 if exc.status != 410:
                     raise
                 expired = exc
         raise ApiError(0, BROKEN, expired.message) from expired
 
-    async def _list(
-        self,
-        pick: Callable[[list[Object]], list[T]],
-        plural: str,
-        path: str,
-        selector: str,
-        limit: int,
-        recent: bool = False,
-    ) -> tuple[list[T], str]:
-        """Args:
-        pick: reduces the objects of each part when it arrives.
-        """
-        objects: list[T] = []
-        size = 0
-        query = {"limit": str(limit)}
-        if recent:
-            query["resourceVersion"] = "0"
-        if selector:
-            query["labelSelector"] = selector
-        while True:
-            url = f"{path}?{urlencode(query)}"
-            try:
-                data = await self._send(("list", plural), "GET", url)
-            except ApiError as exc:
-                if exc.reason != TOO_LARGE or limit <= 1:
-                    raise
-                limit //= 2
-                query["limit"] = str(limit)
-                continue
-            size += len(data)
-            if size > LIST_BYTES:
-                text = f"the list of {plural} is more than {LIST_BYTES >> 20} MiB"
-                raise ApiError(0, TOO_LARGE, text)
-            part, version, more = _decoded_part(data, f"GET {url}")
-            objects.extend(pick(part))
-            if not more:
-                return objects, version
-            if more == query.get("continue"):
-                raise ApiError(0, BROKEN, f"GET {path}: the list does not go on")
-            query["continue"] = more
-            query.pop("resourceVersion", None)  # part of "continue"
+    def _list_of(self, plural: str) -> Callable[[str], Task[bytes]]:
+        return lambda path: self._send(("list", plural), "GET", path)
 
     async def awatch(
         self,
@@ -642,7 +569,7 @@ class Kube:
         return self._waiting.run(self.adelete(plural, namespace, name))
 
     def list_all(
-        self, plural: str, selector: str = "", limit: int = LIST_PART
+        self, plural: str, selector: str = "", limit: int = lists.LIST_PART
     ) -> tuple[list[Object], str]:
         return self._waiting.run(self.alist_all(plural, selector, limit))
 
