@@ -212,7 +212,7 @@ static int release_event (struct jobtap_job *job, json_t *entry)
     return job->known ? begin_epilog (job) : hold_epilog (job);
 }
 
-/* Is that the change of what decides the limits of a job?
+/* Does the entry change the queue or the bank, which decide the limits of a job?
  */
 static bool is_move (const char *name, json_t *entry)
 {

@@ -186,7 +186,7 @@ static bool learn (struct totals *totals, struct job *job)
     if (job->facts->bank)
         share->bank = accounts_bank (totals->accounts, job->facts->bank);
     if (!share->user || (job->facts->bank && !share->bank)
-        || (job->facts->queue && !share->queue
+        || (job->facts->queue
             && !(share->queue = strdup (job->facts->queue))))
         return false;
     read_sizes (share, job, NULL);
