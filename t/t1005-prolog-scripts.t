@@ -82,6 +82,31 @@ print(flux.job.submit(flux.Flux(), open(\"dw.json\").read()).f58)") &&
 	10000ms
 	EOF
 '
+test_expect_success 'it waits on with the bash of RHEL 8 and a clock that is set back' '
+	cat >bin/flux <<-EOF &&
+	#!/bin/sh
+	case "\$*" in
+	"job wait-event"*)
+		echo wait >>"$PWD/looks"
+		test \$(wc -l <"$PWD/looks") -gt 2 || exec "$REAL_FLUX" "\$@"
+		;;
+	*) exec "$REAL_FLUX" "\$@" ;;
+	esac
+	EOF
+	chmod +x bin/flux &&
+	held=$(flux python -c "import flux, flux.job
+print(flux.job.submit(flux.Flux(), open(\"dw.json\").read(), urgency=0).f58)") &&
+	for clock in "unset EPOCHREALTIME" "unset EPOCHREALTIME; EPOCHREALTIME=5,000000"; do
+		rm -f looks &&
+		echo "$clock" >env.sh &&
+		sed "s/part=10000/part=100/" "$PROLOG" >prolog &&
+		FLUX_JOB_ID=$held BASH_ENV=$PWD/env.sh bash prolog 2>err &&
+		{ grep -v "timeout.* event" err >other; test_must_be_empty other; } &&
+		test $(wc -l <looks) = 3 || return 1
+	done &&
+	rm bin/flux && hash -r &&
+	flux cancel $held
+'
 test_expect_success 'that of a rabbit job fails when the mounts do not come' '
 	rm calls &&
 	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&

@@ -88,16 +88,20 @@ is_limited () {
         and (.limited or .phase == "running" or .phase == "epilog")' >/dev/null
 }
 
-# ms BEGUN: how many have passed since that EPOCHREALTIME
+# ms BEGUN: how many milliseconds have passed since the boot, less BEGUN. bash before 5.0,
+# that of RHEL 8, has no clock that is finer than a second.
 ms () {
-    echo $(((${EPOCHREALTIME/[.,]/} - ${1/[.,]/}) / 1000))
+    local up
+    read -r up _ </proc/uptime
+    echo $((10#${up/./}0 - $1))
 }
 
 # wait_mounted LIMIT: wait until the file systems are mounted, for so many ms, 0 for
 # ever. After 10 s, and then less and less often, rank 0 is asked as well; units has
 # the daemons if that knew more.
 wait_mounted () {
-    local begun=$EPOCHREALTIME part=10000 before
+    local begun part=10000 before
+    begun=$(ms 0)
     unset units
     while before=$(ms "$begun"); (($1 == 0 || before < $1)); do
         (($1 == 0 || part < $1 - before)) || part=$(($1 - before))
