@@ -4,6 +4,7 @@ import importlib.util
 import json
 import pathlib
 import re
+import sys
 
 import pytest
 from flux_k8s import configcheck, dws, main
@@ -126,6 +127,24 @@ def test_check_config_tells_every_fault(table, tmp_path, capsys):
         "rabbit.soft_dran: unknown key, did you mean soft_drain?",
         'rabbit.tc_timeout: expected seconds >= 0, got "ten"',
     ]
+
+
+def test_the_name_of_a_directory_is_no_pattern(table, tmp_path, capsys):
+    conf = tmp_path / "conf[1]"
+    conf.mkdir()
+    text = "\n".join(f'{key} = "{value}"' for key, value in table.items())
+    (conf / "a.toml").write_text(f"[rabbit]\n{text}\n")
+    assert main.main(["--check-config", str(conf)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_check_config_with_an_older_python(table, tmp_path, monkeypatch):
+    """flux-core brings the TOML reader that Python has from 3.11 on."""
+    monkeypatch.setitem(sys.modules, "tomllib", None)
+    conf = tmp_path / "rabbit.toml"
+    text = "\n".join(f'{key} = "{value}"' for key, value in table.items())
+    conf.write_text(f"[rabbit]\n{text}\n")
+    assert main.main(["--check-config", str(conf)]) == 0
 
 
 def test_check_config_is_silent_about_what_is_right(table, tmp_path, capsys):

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Findings in configurations of the instance and of flux-security."""
 
+import sys
+
 import pytest
 
 pytest.importorskip("_flux")
-pytest.importorskip("tomllib")
 
 from flux_rabbit import rootcheck
 from flux_rabbit.checks import Site, Skip, Wrong
@@ -149,3 +150,21 @@ def test_jobs_that_are_signed_by_something_else(site, tmp_path):
     folder = tmp_path / "etc" / "flux" / "security" / "conf.d"
     (folder / "a.toml").write_text('[sign]\ndefault-type = "none"\n')
     assert rootcheck._munge(site) == "jobs are signed by none"
+
+
+@pytest.mark.parametrize(
+    "line", ["allow-sudo = true", 'some = "text"', "list = [1]", "run.other = 1"]
+)
+def test_keys_of_the_IMP_that_are_no_tables(site, tmp_path, line):
+    imp_toml(tmp_path, f"{line}\n{RUN}")
+    assert rootcheck._configured(site)
+
+
+def test_tables_of_the_IMP_that_are_none(site, tmp_path):
+    imp_toml(tmp_path, "run = 1\n")
+    assert "no table run.prolog" in wrong(rootcheck._configured, site)
+
+
+def test_an_older_python_has_the_reader_of_flux(site, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tomllib", None)
+    assert rootcheck._configured(site)

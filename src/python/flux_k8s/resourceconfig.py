@@ -16,20 +16,18 @@ class ConfigError(Exception):
     """The configuration cannot be used; the text names file and key."""
 
 
-def _toml() -> Any:
-    """The TOML reader: part of Python since 3.11, the package tomli before."""
-    for name in ("tomllib", "tomli"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            pass
-    raise ConfigError("reading TOML needs Python 3.11 or the package tomli")
+def toml_reader() -> Any:
+    """The TOML reader: part of Python since 3.11, and of flux-core for an older one."""
+    try:
+        return importlib.import_module("tomllib")
+    except ImportError:
+        return importlib.import_module("flux.utils.tomli")
 
 
-def _merge(into: dict[str, Any], other: dict[str, Any]) -> None:
+def merge(into: dict[str, Any], other: dict[str, Any]) -> None:
     for key, value in other.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
+            merge(into[key], value)
         else:
             into[key] = value
 
@@ -40,13 +38,13 @@ def read(path: str) -> dict[str, Any]:
     Raises:
         ConfigError: a file cannot be read.
     """
-    toml = _toml()
-    files = sorted(glob.glob(os.path.join(path, "*.toml")))
+    toml = toml_reader()
+    files = sorted(glob.glob(os.path.join(glob.escape(path), "*.toml")))
     tables: dict[str, Any] = {}
     for name in files if os.path.isdir(path) else [path]:
         try:
             with open(name, "rb") as stream:
-                _merge(tables, toml.load(stream))
+                merge(tables, toml.load(stream))
         except OSError as exc:
             raise ConfigError(f"{name}: {exc.strerror}") from exc
         except ValueError as exc:

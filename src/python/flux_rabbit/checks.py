@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from flux_rabbit import rpc, status
 
@@ -101,7 +101,8 @@ class Wrong(Exception):
         self.hint = hint
 
 
-Check = Callable[[Site], str | Advice]
+# Union: evaluated at run time, where Python 3.9 has no "str | Advice".
+Check = Callable[[Site], Union[str, Advice]]
 CHECKS: list[tuple[str, Check]] = []
 
 

@@ -71,7 +71,7 @@ def cores_of(resources: Object | None) -> dict[str, int]:
     hosts = [
         host for text in execution.get("nodelist") or [] for host in Hostlist(text)
     ]
-    return dict(zip(hosts, (ranks[rank] for rank in sorted(ranks)), strict=True))
+    return dict(zip(hosts, (ranks[rank] for rank in sorted(ranks))))
 
 
 def _hosts(

@@ -198,7 +198,7 @@ class Reasons:
             lookup.ask(job["id"], "jobspec", current=True)
             request = {"id": job["id"], "attrs": ["urgency"]}
             listed.append(self._handle.rpc("job-list.list-id", request))
-        for job, pending in zip(jobs, listed, strict=True):
+        for job, pending in zip(jobs, listed):
             if time.monotonic() > self._until:
                 break
             try:

@@ -258,7 +258,7 @@ def table(head: list[str], rows: list[list[str]], figures: Collection[int] = ())
     body = []
     for tag, cells in [("th", head)] * bool(head) + [("td", row) for row in rows]:
         kinds = [' class="n"' if n in figures else "" for n in range(len(cells))]
-        parts = zip(kinds, cells, strict=True)
+        parts = zip(kinds, cells)
         body.append("".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in parts))
     text = "\n".join(f"<tr>{row}</tr>" for row in body)
     return f"<div><table>{text}</table></div>"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import subprocess
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+
+from flux_k8s import resourceconfig
 
 from flux_rabbit.checks import Object, Site, Skip, Wrong, check
 
@@ -43,10 +44,7 @@ def _runs(site: Site) -> list[str]:
 def _tables(site: Site, name: str) -> Object:
     """The configuration of flux-security in ETC/flux/NAME/conf.d, with ETC below a
     parent folder of the IMP. Raises Skip or Wrong."""
-    try:
-        tomllib = importlib.import_module("tomllib")
-    except ImportError:
-        raise Skip("the Python of flux has no tomllib (3.11)") from None
+    toml = resourceconfig.toml_reader()
     imp = _imp(site)
     assert imp is not None
     prefixes = [parent / "etc" for parent in imp.parents if (parent / "etc").is_dir()]
@@ -59,8 +57,7 @@ def _tables(site: Site, name: str) -> Object:
     merged: Object = {}
     for path in sorted(folder.glob("*.toml")):
         try:
-            for key, table in tomllib.loads(path.read_text()).items():
-                merged.setdefault(key, {}).update(table)
+            resourceconfig.merge(merged, toml.loads(path.read_text(encoding="utf-8")))
         except OSError as exc:
             raise Skip(str(exc)) from None
         except ValueError as exc:
@@ -110,7 +107,8 @@ def _perilog(site: Site) -> str:
 def _faults(imp: Object, names: list[str]) -> Iterator[tuple[str, str]]:
     """Faults of the IMP's configuration, each with its remedy."""
     for name in names:
-        table = imp.get("run", {}).get(name)
+        run = imp.get("run")
+        table = run.get(name) if isinstance(run, dict) else None
         if not isinstance(table, dict):
             yield f"the IMP has no table run.{name}", f"add [run.{name}] to imp.toml"
             continue
@@ -144,8 +142,8 @@ def _munge(site: Site) -> str:
     """The IMP verifies the signature of a user's job by munge."""
     if _imp(site) is None:
         return NO_IMP
-    sign = _tables(site, "security").get("sign", {})
-    if sign.get("default-type", "munge") != "munge":
+    sign = _tables(site, "security").get("sign")
+    if isinstance(sign, dict) and sign.get("default-type", "munge") != "munge":
         return f"jobs are signed by {sign['default-type']}"
     try:
         done = subprocess.run(
