@@ -341,6 +341,35 @@ def test_an_expired_token_is_read_again(server):
     assert [t["status"] for t in trouble] == [401]
 
 
+def nobody(handler):
+    """A server that serves a request without credentials as that of a stranger."""
+    if handler.headers.get("Authorization"):
+        handler.send(200, {"kind": "Workflow", "metadata": {"name": "w"}})
+    else:
+        text = FORBIDDEN.replace('"flux"', '"system:anonymous"')
+        handler.send(403, faulty_server.status(403, "Forbidden", text))
+
+
+def test_a_token_file_that_was_read_while_it_was_empty(server, tmp_path):
+    """Its owner writes it anew: the requests in between are no refusals."""
+    (tmp_path / "token").write_text("")
+    api = server.kube(user={"tokenFile": str(tmp_path / "token")})
+    server.http.script = [nobody] * 10
+    trouble = []
+
+    def tell(report):
+        trouble.append(report)
+        (tmp_path / "token").write_text("second")
+
+    results = Results()
+    pool = commands.CommandQueue(api, results.loop, 1, results.put, tell)
+    pool.submit({"kind": "workflows", "namespace": "default", "name": "w", **PATCH})
+    assert results.get(timeout=LIMIT_S)["ok"]
+    assert [report["status"] for report in trouble] == [401]
+    assert f"kubeconfig {api.path}: no credentials" in trouble[0]["message"]
+    pool.stop()
+
+
 def test_a_kubeconfig_that_is_being_written_is_no_end(server, tmp_path):
     api = server.kube(token="first")
     server.http.token = "Bearer second"

@@ -40,6 +40,8 @@ AUTH_S = 1.0
 
 # Marks the refusal of a webhook, which is permanent also while the server starts.
 WEBHOOK = "admission webhook"
+# The user whom the API server sees in a request without credentials.
+ANONYMOUS = 'User "system:anonymous"'
 NOT_SERVED = "could not find the requested resource"
 
 
@@ -229,6 +231,11 @@ class Kube:
         error = ApiError.from_response(
             answer.status, answer.data, answer.header("Retry-After")
         )
+        if error.status == 403 and ANONYMOUS in error.message:
+            # The kubeconfig was read while its token was missing, say while the file of
+            # the token was written anew.
+            text = f"kubeconfig {self.path}: no credentials: {error.message}"
+            error = ApiError(401, "Unauthorized", text)
         if error.status == 401:
             self._try_reload()
             if self._fault:
