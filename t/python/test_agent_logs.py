@@ -141,3 +141,23 @@ def test_a_live_log_is_read_since_then():
     pods = Pods({"p": "x\n"})
     read_logs(pods, "default", "a=b", 10, 7)
     assert pods.since == 7
+
+
+def test_a_line_without_its_beginning_has_its_time():
+    """The reader of a live log needs the time of each line."""
+    stamp = "2026-01-02T03:04:05.000000006Z "
+    text = f"{stamp}first\n{stamp}" + "x" * 1000 + "\n"
+    for limit in (100, 1000, 1001, len(stamp) + 1001):
+        log, missing = logs.tail(text, limit, stamped=True)
+        assert missing and len(log) == limit
+        assert log.startswith(stamp) and log.endswith("x\n")
+    assert logs.tail(text, len(stamp), stamped=True) == ("", True)
+    pods = Pods({"p": text})
+    [entry] = read_logs(pods, "default", "a=b", 100, 0)
+    assert entry["log"].startswith(stamp) and len(entry["log"]) == 100
+
+
+def test_carriage_returns_are_no_lines(monkeypatch):
+    monkeypatch.setattr(logs, "TAIL_LINES", (3,))
+    [entry] = read_logs(Pods({"p": "1\r2\r3\r4\n"}), "default", "a=b", 100)
+    assert entry["truncated"] is False

@@ -43,6 +43,17 @@ def test_the_rest_is_in_the_record() -> None:
     assert Printed().rest("all\n", True) == ["all\n"]
 
 
+@pytest.mark.parametrize("end", "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+def test_a_line_ends_where_the_log_ends_it(end: str) -> None:
+    """Not at each character at which Python's splitlines() does: programs draw their
+    progress with carriage returns."""
+    printed = Printed()
+    text = stamped((1, f"10 %{end}20 %"), (2, "done"))
+    assert printed.unseen(text, False) == [f"10 %{end}20 %\n", "done\n"]
+    assert printed.unseen(text, False) == []
+    assert Printed().rest(f"10 %{end}20 %\n", True) == [f"10 %{end}20 %\n"]
+
+
 def test_an_older_agent_is_named() -> None:
     with pytest.raises(cli.Failure, match="older release"):
         Printed().unseen("no time\n", False)

@@ -53,21 +53,29 @@ async def _read(
         data = await _ask(kube, place, lines, since_s)
         if len(data) < READ_BYTES:
             break
-    more = len(data) >= READ_BYTES or len(data.splitlines()) >= lines
+    # Not splitlines(): a line may contain carriage returns.
+    found = data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+    more = len(data) >= READ_BYTES or found >= lines
     return data.decode(errors="replace").replace("\0", "\ufffd"), more
 
 
-def tail(text: str, limit_bytes: int) -> tuple[str, bool]:
+def tail(text: str, limit_bytes: int, stamped: bool = False) -> tuple[str, bool]:
     """The last `limit_bytes` of a text, from the beginning of a line if possible, and
-    whether the beginning of the text is missing."""
+    whether the beginning of the text is missing. If lines are `stamped`, also a line
+    whose beginning is missing has its timestamp."""
     data = text.encode(errors="replace")
     if len(data) <= limit_bytes:
         return text, False
-    end = data[len(data) - limit_bytes :]
+    begin = max(0, len(data) - max(0, limit_bytes))
+    end, stamp = data[begin:], b""
     newline = end.find(b"\n")
     if 0 <= newline < len(end) - 1:
         end = end[newline + 1 :]
-    return end.decode(errors="ignore"), True
+    elif stamped:
+        line = data[data.rfind(b"\n", 0, begin) + 1 :]
+        stamp = line[: line.find(b" ") + 1]
+        stamp, end = (stamp, end[len(stamp) :]) if len(stamp) < len(end) else (b"", b"")
+    return (stamp + end).decode(errors="ignore"), True
 
 
 async def read_logs(
@@ -107,7 +115,7 @@ async def read_logs(
             try:
                 place = (namespace, name, entry["container"])
                 text, more = await _read(kube, place, since_s)
-                entry["log"], cut = tail(text, limit)
+                entry["log"], cut = tail(text, limit, since_s is not None)
                 entry["truncated"] = cut or more
                 left -= len(entry["log"].encode(errors="replace"))
             except ApiError as exc:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import errno
+import io
 import json
 import math
 import sys
@@ -58,6 +59,12 @@ def configure(
     )
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a log with their ends. Not splitlines(), which also ends a line at a
+    carriage return, with which programs draw their progress, or a form feed."""
+    return list(io.StringIO(text))
+
+
 @dataclasses.dataclass
 class Printed:
     """The printed part of the log of one container."""
@@ -76,7 +83,7 @@ class Printed:
         result: list[str] = []
         begin, skip = self.last, self.same
         gap = truncated
-        for line in text.splitlines(keepends=True):
+        for line in lines_of(text):
             stamp, space, rest = line.partition(" ")
             if not space or not stamp[:1].isdigit() or "T" not in stamp:
                 raise cli.Failure(
@@ -106,7 +113,7 @@ class Printed:
         elif self.last:
             at = text.rfind(self.tail)
             text = f"{LEFT_OUT}\n{text}" if at < 0 else text[at + len(self.tail) :]
-        return text.splitlines(keepends=True)
+        return lines_of(text)
 
 
 class Screen:
