@@ -4,6 +4,7 @@
 """Verdicts on the unit nnf-clientmount."""
 
 import subprocess
+import types
 
 import pytest
 
@@ -117,3 +118,12 @@ def test_answers_are_sorted_by_rank(monkeypatch):
     done = subprocess.CompletedProcess([], 1, "1: A=b: c\n0: A=\n1: D=\n", "no\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
     assert nodecheck.ask("0-2") == ({1: ["A=b: c", "D="], 0: ["A="]}, "no")
+
+
+def test_a_line_that_is_no_property(monkeypatch):
+    """Such as the second line of a value."""
+    lines = [f"{key}={value}" for key, value in unit().items()]
+    site = types.SimpleNamespace(rabbits=[{}], kube=None)
+    monkeypatch.setattr(nodecheck, "_nodes", lambda site: ({0: "n0"}, set()))
+    monkeypatch.setattr(nodecheck, "ask", lambda ranks: ({0: [*lines, "more"]}, ""))
+    assert "ready" in nodecheck._clientmount(site)

@@ -145,3 +145,14 @@ def test_rights_of_the_role_and_the_right_to_retry():
     with pytest.raises(checks.Wrong) as info:
         permissions(RETRY, "patch workflows")
     assert "flux-retry" not in info.value.hint
+
+
+def test_an_error_of_a_check_hides_no_other(monkeypatch):
+    def broken(site):
+        return {}["x"]
+
+    listed = [("one", broken), ("two", lambda site: "fine")]
+    monkeypatch.setattr(checks, "CHECKS", listed)
+    one, two = checks.run(checks.Site(handle=None))
+    assert (one.good, two.good) == (False, True)
+    assert "KeyError('x')" in one.text and one.hint

@@ -136,6 +136,10 @@ def run(site: Site) -> Iterator[Verdict]:
             yield Verdict(
                 name, False, f"{exc}", f"the Python of flux is {sys.executable}"
             )
+        except Exception as exc:
+            # What this check has met is not to hide the verdicts of the others.
+            text = f"ended by an error of its own: {exc!r}"
+            yield Verdict(name, False, text, "please report it")
 
 
 # Flux
@@ -312,7 +316,7 @@ def _seconds(value: Any) -> float:
 
     try:
         return float(parse_fsd(value) if isinstance(value, str) else value or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
 
 

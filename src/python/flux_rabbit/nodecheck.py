@@ -193,7 +193,7 @@ def _clientmount(site: Site) -> str | Advice:
                 f"look on {host}: systemctl show {UNIT}",
             )
     units: Units = {
-        host: dict(line.split("=", 1) for line in answers[rank])
+        host: dict(line.partition("=")[::2] for line in answers[rank])
         for rank, host in names.items()
     }
     server = urlsplit(site.kube.server).netloc if site.kube is not None else ""
