@@ -129,6 +129,30 @@ def test_check_config_tells_every_fault(table, tmp_path, capsys):
     ]
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "99999999999999999999"])
+def test_check_config_names_numbers_that_are_none(table, tmp_path, capsys, number):
+    conf = tmp_path / "rabbit.toml"
+    lines = ["[rabbit]", "soft_dran = true", f"tc_timeout = {number}"]
+    lines += [f'{key} = "{value}"' for key, value in table.items()]
+    lines += ["[rabbit.policy.maximums]", f"xfs = {number}"]
+    conf.write_text("\n".join(lines))
+    assert main.main(["--check-config", str(conf)]) == 1
+    found = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in found] == [
+        "rabbit.tc_timeout",
+        "rabbit.policy.maximums.xfs",
+        "rabbit.soft_dran",
+    ]
+    assert "is no number that Flux can read" in found[0]
+
+
+def test_check_config_names_what_is_no_text(table, tmp_path, capsys):
+    conf = tmp_path / "rabbit.toml"
+    conf.write_text('[rabbit]\nmapping = "a\\u0000b"\n')
+    assert main.main(["--check-config", str(conf)]) == 1
+    assert capsys.readouterr().err.startswith("rabbit: ")
+
+
 def test_the_name_of_a_directory_is_no_pattern(table, tmp_path, capsys):
     conf = tmp_path / "conf[1]"
     conf.mkdir()

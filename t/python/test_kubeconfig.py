@@ -132,6 +132,13 @@ def test_one_that_is_none_is_named(put, tmp_path):
         Kube()
 
 
+def test_a_file_that_is_nested_too_deeply_is_named(tmp_path):
+    path = tmp_path / "kubeconfig"
+    path.write_text("[" * 100_000)
+    with pytest.raises(ConfigError, match=f"kubeconfig {path}: not a kubeconfig"):
+        Kube(str(path))
+
+
 def embed(data):
     return base64.b64encode(data).decode()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from flux_k8s import brokerconfig, dws, resourceconfig, texts
@@ -37,13 +38,35 @@ def faults(
     """
     # Turn TOML dates into strings, as JSON has none and no key takes one.
     table = json.loads(json.dumps(tables.get("rabbit"), default=str))
-    found, notes = dws.config_faults(table, tables.get("queues"))
+    unread: list[str] = []
+    if isinstance(table, dict):
+        bad = {key: list(_no_numbers(table[key], f"rabbit.{key}")) for key in table}
+        unread = [fault for key in bad for fault in bad[key]]
+        table = {key: value for key, value in table.items() if not bad[key]}
+    try:
+        found, notes = dws.config_faults(table, tables.get("queues"))
+    except ValueError as exc:
+        found, notes = [str(exc)], []  # such as a NUL, which JSON of Flux has not
+    found[:0] = unread
     path = table.get("kubeconfig") if isinstance(table, dict) else None
     if kubeconfig is not None or not any(map(_is_of_kubeconfig, found)):
         fault = kubeconfig_fault(kubeconfig or path, insecure)
         if fault is not None:
             found.append(fault)
     return found, notes
+
+
+def _no_numbers(value: Any, key: str) -> Iterator[str]:
+    """The faults of numbers that TOML has and JSON has not: nan, inf, and integers of
+    more than 64 bits."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            yield from _no_numbers(entry, f"{key}.{name}")
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _no_numbers(entry, f"{key}[{index}]")
+    elif isinstance(value, (int, float)) and not -(2**63) <= value < 2**63:
+        yield f"{key}: {value} is no number that Flux can read"
 
 
 def _is_of_kubeconfig(fault: str) -> bool:

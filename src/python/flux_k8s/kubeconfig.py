@@ -27,8 +27,9 @@ _FAULTS = (
     yaml.YAMLError,
     ValueError,
     TypeError,
-    KeyError,
+    LookupError,
     AttributeError,
+    RecursionError,
 )
 
 
