@@ -91,3 +91,40 @@ def test_rank_0_is_asked(monkeypatch):
     assert handle.drained == [
         {"targets": "node0", "reason": "atom: no answer", "mode": "update"}
     ]
+
+
+def run(monkeypatch, capsys, action, *words):
+    """The exit status of a notice, and what it says."""
+    monkeypatch.setattr(sys, "argv", [f"atom-{action}", "--uid=7", *words])
+    monkeypatch.setattr(notice.flux, "Flux", lambda: Handle())
+    try:
+        code = main(action)
+    except SystemExit as ended:
+        code = ended.code
+    return code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--jobid=x",), ("--jobid=f1", "--alarm=0")])
+def test_an_option_that_is_wrong_is_named(monkeypatch, capsys, words):
+    code, err = run(monkeypatch, capsys, "begin", *words)
+    assert code == 2
+    assert words[-1].partition("=")[0] in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("action, status", [("begin", 1), ("end", 0)])
+def test_what_nobody_expects_is_no_traceback(monkeypatch, capsys, action, status):
+    """Flux drains a node on which the epilog fails."""
+    monkeypatch.setattr(Handle, "conf_get", lambda *_: {}, raising=False)
+
+    def notify(*_):
+        raise KeyError("core")
+
+    monkeypatch.setattr(notice, "notify", notify)
+    code, err = run(monkeypatch, capsys, action, "--jobid=f1")
+    assert (code, err) == (status, f"atom-{action}: f1: KeyError: 'core'\n")
+
+
+def test_a_node_without_cores():
+    whole = resource_set("0")
+    del whole["execution"]["R_lite"][1]["children"]["core"]
+    assert notice.cores_by_host(whole) == {"node0": 1, "node1": 0}

@@ -43,7 +43,7 @@ def cores_by_host(resource_set: dict[str, Any]) -> dict[str, int]:
     execution = resource_set["execution"]
     ranks: dict[int, int] = {}
     for entry in execution["R_lite"]:
-        cores = IDset(entry["children"]["core"]).count()
+        cores = IDset(entry["children"].get("core", "")).count()
         for rank in IDset(str(entry["rank"])):
             ranks[rank] = ranks.get(rank, 0) + cores
     hosts = list(flux.hostlist.Hostlist(execution["nodelist"]))
@@ -143,6 +143,10 @@ def run(action: str, jobid: JobID, uid: int, host: str, alarm_s: int) -> int:
     except OSError as exc:
         log(f"Flux does not answer: {exc}")
         return failed
+    except Exception as exc:
+        # Such as an answer of Flux in another form: no fault of the node.
+        log(f"{type(exc).__name__}: {exc}")
+        return failed
     return 0
 
 
@@ -171,4 +175,10 @@ def main(action: str) -> int:
     args = parser.parse_args()
     if args.jobid is None or args.uid is None:
         parser.error("no job: FLUX_JOB_ID and FLUX_JOB_USERID are not set")
-    return run(action, JobID(args.jobid), int(args.uid), args.host, args.alarm)
+    try:
+        jobid = JobID(args.jobid)
+    except ValueError:
+        parser.error(f"--jobid: {client.shown(args.jobid)} is not a job id")
+    if args.alarm < 1:
+        parser.error(f"--alarm: expected 1 or more, got {args.alarm}")
+    return run(action, jobid, int(args.uid), args.host, args.alarm)
