@@ -1,6 +1,9 @@
-# The command line of the agent.
+# The command line of the agent, and its place below systemd.
 # SPDX-License-Identifier: LGPL-3.0-only
+import errno
+
 import pytest
+from flux_k8s import systemd
 from flux_k8s.main import OLD_OPTIONS, parse_args
 
 
@@ -42,3 +45,14 @@ def test_workers_are_bounded(capsys):
         with pytest.raises(SystemExit):
             parse_args([f"--workers={workers}"])
         assert "--workers: expected 1 to 1024" in capsys.readouterr().err
+
+
+def test_systemd_is_not_needed(monkeypatch):
+    """Without a free file descriptor there is no socket to notify it by."""
+
+    def no_socket(*_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/systemd/notify")
+    monkeypatch.setattr(systemd.socket, "socket", no_socket)
+    systemd.notify("WATCHDOG=1")

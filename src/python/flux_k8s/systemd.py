@@ -15,13 +15,14 @@ def notify(state: str) -> None:
         return
     if path.startswith("@"):
         path = "\0" + path[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
             sock.connect(path)
             sock.send(state.encode())
-        except OSError:
-            # A restart of systemd must not end the service.
-            pass
+    except OSError:
+        # A restart of systemd, or the lack of file descriptors, must not end the
+        # service.
+        pass
 
 
 def watchdog_interval_s() -> float | None:
