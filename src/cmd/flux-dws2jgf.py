@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from flux_k8s import brokerconfig, dws, rabbitmap
+from flux_k8s import brokerconfig, dws, program, rabbitmap
 
 # Start-up is a good part of the time that a large machine takes: whatever not
 # every call needs is imported where it is used.
@@ -123,10 +123,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except (rabbitmap.MappingError, ValueError, OSError) as err:
-        sys.exit(f"flux-dws2jgf: ERROR: {err}")
+    sys.exit(program.run("flux-dws2jgf", main, (rabbitmap.MappingError,)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from flux_k8s import rabbitmap, texts
+from flux_k8s import program, rabbitmap, texts
 
 
 def parse_args() -> argparse.Namespace:
@@ -83,7 +83,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (rabbitmap.MappingError, OSError) as err:
-        sys.exit(f"flux-getrabbit: ERROR: {texts.clean(str(err))}")
+    sys.exit(program.run("flux-getrabbit", main, (rabbitmap.MappingError,)))

@@ -6,9 +6,11 @@
 import signal
 import sys
 
+from flux_k8s import program
 from flux_rabbit.cli import main
 
 if __name__ == "__main__":
+    program.open_streams()
     # A reader that goes away (| head) is no reason for a traceback.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

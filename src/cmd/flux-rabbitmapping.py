@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any
 
-from flux_k8s import errors, kube, rabbitmap, texts
+from flux_k8s import errors, kube, program, rabbitmap
 
 PATIENCE_S = 1.0
 
@@ -74,8 +74,10 @@ class Progress:
 
 def fetch(client: kube.Kube, plural: str) -> list[dict[str, Any]]:
     with Progress(f"{plural} from the Kubernetes API"):
-        objects, _version = client.list_all(plural)
-    return objects
+        try:
+            return client.list_all(plural)[0]
+        except errors.ApiError as exc:
+            raise rabbitmap.MappingError(f"Kubernetes API: {exc}") from exc
 
 
 def main() -> None:
@@ -94,9 +96,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except errors.ApiError as err:
-        sys.exit(f"flux-rabbitmapping: ERROR: Kubernetes API: {texts.clean(str(err))}")
-    except (rabbitmap.MappingError, kube.ConfigError, OSError) as err:
-        sys.exit(f"flux-rabbitmapping: ERROR: {texts.clean(str(err))}")
+    faults = (rabbitmap.MappingError, kube.ConfigError)
+    sys.exit(program.run("flux-rabbitmapping", main, faults))

@@ -106,6 +106,7 @@ def test_build_refuses_contradictions(config, storages, text):
         ({"spec": {"storageNodes": [{"name": "r1", "computesAccess": [1]}]}}, []),
         (CONFIG, [{}]),
         (CONFIG, [{"metadata": {"name": "r1"}, "status": "x"}]),
+        (configuration(("r1", ["c["])), []),
     ],
 )
 def test_build_refuses_what_is_malformed(config, storages):
@@ -138,6 +139,8 @@ def test_ask():
     [
         (None, "No such file"),
         ("{", "not JSON"),
+        ("[" * 100000, "not JSON"),
+        ('{"computes": {"n0": 1}}', "'computes.n0' must be a rabbit"),
         ("[]", "'computes' must be an object"),
         ('{"computes": {}, "rabbits": []}', "'rabbits' must be an object"),
         ('{"rabbits": {"r1": "a[1-2]"}}', "'rabbits.r1' must have a hostlist"),

@@ -11,7 +11,7 @@ import sys
 
 import flux
 
-from flux_k8s import configcheck
+from flux_k8s import configcheck, program
 from flux_k8s.agent import Agent, Overrides
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.texts import LogFormatter
@@ -124,6 +124,7 @@ def spare_collector() -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the agent. Returns the exit code."""
+    program.open_streams()
     args = parse_args(argv)
     if args.check_config is not None:
         return configcheck.run(

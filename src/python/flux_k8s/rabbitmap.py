@@ -36,7 +36,7 @@ def build(
     """
     try:
         return _build(system_configuration, storages, "raw" if raw else "usable")
-    except (KeyError, TypeError, AttributeError) as exc:
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
         raise MappingError(
             f"SystemConfiguration or Storages are malformed: {exc!r}"
         ) from exc
@@ -120,13 +120,16 @@ def load(path: str) -> Mapping:
             mapping = json.load(stream)
     except OSError as exc:
         raise MappingError(f"{path}: {exc.strerror}") from exc
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise MappingError(f"{path}: not JSON: {exc}") from exc
     for key in ("computes", "rabbits"):
         if not isinstance(mapping, dict) or not isinstance(
             mapping.setdefault(key, {}), dict
         ):
             raise MappingError(f"{path}: '{key}' must be an object")
+    for host, rabbit in mapping["computes"].items():
+        if not isinstance(rabbit, str):
+            raise MappingError(f"{path}: 'computes.{host}' must be a rabbit")
     for rabbit, entry in mapping["rabbits"].items():
         if not isinstance(entry, dict) or not isinstance(
             entry.get("hostlist", ""), str

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import time
 from typing import Any
 
 from _flux._core import ffi, lib
@@ -20,6 +22,8 @@ from flux_k8s.workflow import job_pages as job_pages
 Object = dict[str, Any]
 
 NODEID_ANY = 0xFFFFFFFF
+# The longest time in which a signal is not acted on.
+PIECE_S = 0.25
 JOBID_MAX = (1 << 63) - 1  # ids are JSON integers
 # Attributes to request for ended jobs: a week may have many, so omit the rest.
 ENDED_ATTRIBUTES = [
@@ -57,14 +61,22 @@ class Pending:
         self._topic = topic
         self._future = future
 
+    def _wait(self, seconds: float) -> bool:
+        """Whether the answer, or an error, arrives in time."""
+        waited = lib.flux_future_wait_for(self._future, max(0.0, seconds))
+        return bool(waited == 0 or ffi.errno != errno.ETIMEDOUT)
+
     def get(self, timeout_s: float = -1.0) -> Object:
-        """Wait for the answer.
+        """Wait for the answer, in pieces: Python acts on Ctrl-C and other signals
+        between them.
 
         Raises:
             RpcError: the answer is an error, or does not arrive in time.
         """
-        if timeout_s >= 0 and lib.flux_future_wait_for(self._future, timeout_s) < 0:
-            raise RpcError(errno.ETIMEDOUT, self._topic, "no answer in time")
+        end = math.inf if timeout_s < 0 else time.monotonic() + timeout_s
+        while not self._wait(min(PIECE_S, end - time.monotonic())):
+            if time.monotonic() >= end:
+                raise RpcError(errno.ETIMEDOUT, self._topic, "no answer in time")
         answer = ffi.new("char *[1]")
         if lib.flux_rpc_get(self._future, answer) < 0:
             number = ffi.errno

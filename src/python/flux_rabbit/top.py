@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import select
+import signal
 import sys
 import time
 from collections import deque
@@ -510,8 +511,12 @@ def _raw_terminal() -> Iterator[None]:
     import termios
     import tty
 
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
     fd = sys.stdin.fileno()
     saved = termios.tcgetattr(fd)
+    signal.signal(signal.SIGTERM, end)
     try:
         tty.setcbreak(fd)
         sys.stdout.write("\033[?1049h\033[?25l")

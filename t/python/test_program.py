@@ -1,0 +1,145 @@
+# How the commands begin and end as programs: without standard streams, by an error, by
+# an interrupt, and when the reader of their output goes away.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Beginnings and ends of programs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+
+import flux
+import flux.constants
+import pytest
+from instance_support import FLUX, Instance
+
+CODE = """
+import sys
+from flux_k8s import program
+program.open_streams()
+print("something")
+print("an error", file=sys.stderr)
+sys.exit(len(sys.stdin.read()))
+"""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_program_without_its_standard_streams(closed: str) -> None:
+    run = f'exec "$0" -c "$1" {closed}'
+    ended = subprocess.run(
+        ["sh", "-c", run, sys.executable, CODE],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0
+    assert ended.stdout == ("" if ">&-" in closed.split() else "something\n")
+    assert ended.stderr == ("" if "2>&-" in closed else "an error\n")
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "error"),
+    [
+        ("KeyboardInterrupt()", 130, ""),
+        ("ValueError('a\\x1bb')", 1, "prog: ERROR: a\ufffdb\n"),
+        ("KeyError('x')", 1, "prog: ERROR: 'x'\n"),
+        (
+            "BrokenPipeError(32, 'the broker')",
+            1,
+            "prog: ERROR: [Errno 32] the broker\n",
+        ),
+    ],
+)
+def test_the_end_of_a_program(raised: str, status: int, error: str) -> None:
+    code = f"""
+import sys
+from flux_k8s import program
+def main():
+    raise {raised}
+sys.exit(program.run("prog", main, (KeyError,)))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (status, error)
+
+
+def test_a_program_whose_reader_has_gone() -> None:
+    code = """
+import sys
+from flux_k8s import program
+sys.exit(program.run("prog", lambda: print("something"), ()))
+"""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as out:
+        ended = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")
+
+
+# Ctrl-C is ignored by what a shell has started in the background.
+WITH_SIGNALS = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_an_interrupt_while_nobody_answers() -> None:
+    """libflux waits in C, where Python does not act on signals."""
+    with Instance() as instance:
+        handle = instance.open()
+        handle.service_register("dws").get()
+        asked = handle.msg_watcher_create(
+            lambda h, *_: h.reactor_stop(), flux.constants.FLUX_MSGTYPE_REQUEST, "dws.*"
+        )
+        asked.start()
+        with subprocess.Popen(
+            [sys.executable, "-c", WITH_SIGNALS, FLUX, "rabbit", "status"],
+            env={**os.environ, "FLUX_URI": instance.uri},
+            stderr=subprocess.PIPE,
+        ) as child:
+            handle.reactor_run()
+            child.send_signal(signal.SIGINT)
+            try:
+                ended = child.communicate(timeout=60)[1]
+            finally:
+                child.kill()
+        assert (child.returncode, ended) == (130, b"")
+        asked.stop()
+
+
+TOP = """
+from flux_rabbit import top
+with top._raw_terminal():
+    print("drawn", flush=True)
+    top._keys(600)
+"""
+
+
+def test_a_terminal_is_left_as_it_was() -> None:
+    """Also by `timeout 60 flux rabbit top`, and a kill."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", TOP])
+    before = termios.tcgetattr(fd)
+    written = b""
+    while b"drawn" not in written:
+        written += os.read(fd, 1024)
+    os.kill(pid, signal.SIGTERM)
+    status = os.waitpid(pid, 0)[1]
+    written += os.read(fd, 1024)
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGTERM
+    assert written.endswith(b"\033[?25h\033[?1049l")
+    assert termios.tcgetattr(fd) == before
+    os.close(fd)
