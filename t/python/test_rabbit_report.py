@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -73,3 +75,53 @@ def test_what_users_write_does_no_harm_in_a_page() -> None:
     evil = dataclasses.replace(job, cause="<b>\u202e\u200b")
     page = report.page(report.Report(T0, T0 + 3660, [evil], {1: TIMES}))
     assert "&lt;b&gt;\ufffd\ufffd" in page
+
+
+@pytest.fixture
+def los_angeles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "America/Los_Angeles")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def at(text: str) -> float:
+    return time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
+
+
+def days(begin: str, end: str, over: str) -> list[str]:
+    """The days of a report in which that one has a job."""
+    job = dataclasses.replace(report.ended(JOB), over=at(over))
+    found = report.Report(at(begin), at(end), [job], {1: TIMES}).days()
+    assert [day for day, counts in found if counts] == [over[:10]]
+    return [day for day, _ in found]
+
+
+@pytest.mark.usefixtures("los_angeles")
+def test_a_day_of_23_hours_is_one() -> None:
+    """On the 8th clocks are put forward: a day after 23:30 of the 7th is the 9th."""
+    begin, end = "2026-03-07 23:30:00", "2026-03-09 12:00:00"
+    wanted = ["2026-03-07", "2026-03-08", "2026-03-09"]
+    assert days(begin, end, "2026-03-08 12:00:00") == wanted
+
+
+@pytest.mark.usefixtures("los_angeles")
+def test_a_job_may_end_while_the_report_is_made() -> None:
+    begin, end = "2026-05-01 00:00:00", "2026-05-01 23:59:59"
+    wanted = ["2026-05-01", "2026-05-02"]
+    assert days(begin, end, "2026-05-02 00:00:01") == wanted
+
+
+def test_all_times_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[float] = []
+
+    def collect(handle: Any, begin: float, end: float) -> report.Report:
+        begun.append(begin)
+        return report.Report(begin, end, [], {})
+
+    monkeypatch.setattr(report, "collect", collect)
+    monkeypatch.setattr(report.rpc, "Handle", lambda: None)
+    monkeypatch.setattr(report.rpc, "system_uri", lambda: "")
+    assert cli.main(["report", "--since", f"{'9' * 400}d"]) == 0
+    assert begun == [0.0]

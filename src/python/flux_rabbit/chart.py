@@ -23,7 +23,7 @@ def configure(
             f"--{kind}", metavar="FILE", help=f"write the picture as {kind.upper()}"
         )
     parser.add_argument(
-        "-w", "--width", type=int, help="columns (default: those of the terminal)"
+        "-w", "--width", type=cli.count, help="columns (default: the terminal's)"
     )
     return (
         "Show where the time of jobs went: Flux's phases, and beside them the "

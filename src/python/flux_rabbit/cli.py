@@ -11,6 +11,7 @@ import difflib
 import functools
 import importlib
 import json
+import math
 import os
 import select
 import shutil
@@ -53,6 +54,9 @@ COMMANDS = {
     "release": ("admin", "give up the stuck workflow of a job"),
     "selftest": ("selftest", "test a whole installation, with a verdict per line"),
 }
+
+# poll(2) waits for 2^31 ms at most.
+MOST_SECONDS = 1_000_000
 
 EXIT_ERROR = 1
 # As argparse has it.
@@ -138,6 +142,26 @@ def jobids(words: Iterable[str]) -> list[int]:
         return [rpc.jobid(word) for word in words]
     except ValueError as exc:
         raise Failure(str(exc)) from None
+
+
+def count(text: str) -> int:
+    """The type of an option: a number of things, 0 or more."""
+    if not (text.isascii() and text.isdigit() and int(text) < 1 << 31):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of 0 or more")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """The type of an option: seconds that a program can wait."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no number of seconds above 0, of {MOST_SECONDS} at most"
+        )
+    return value
 
 
 def pause(seconds: float) -> None:

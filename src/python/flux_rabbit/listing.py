@@ -131,7 +131,7 @@ def configure(
         )
         parser.add_argument(
             *("-c", "--count"),
-            type=int,
+            type=cli.count,
             default=1000,
             metavar="N",
             help="look at so many jobs that are over (default: 1000)",
@@ -189,8 +189,11 @@ def choose(rabbits: list[Object], args: argparse.Namespace) -> list[Object]:
     """The requested rabbits. Raises Failure for an unknown one."""
     if args.rabbits:
         known = {rabbit["name"]: rabbit for rabbit in rabbits}
+        chosen = dict.fromkeys(hosts(args.rabbits))  # each once
+        if not chosen:
+            raise cli.Failure("RABBITS: an empty hostlist names no rabbit")
         try:
-            rabbits = [known[name] for name in hosts(args.rabbits)]
+            rabbits = [known[name] for name in chosen]
         except KeyError as exc:
             raise cli.Failure(f"there is no rabbit {exc.args[0]}") from None
     there = {str(rabbit["state"]) for rabbit in rabbits}
@@ -491,7 +494,7 @@ def run(args: argparse.Namespace) -> int:
     nothing = (
         f"no rabbit{' is like that' if args.states else 's: the mapping is empty'}"
     )
-    table.show(shown, args, [rows, sums], style, nothing)
+    table.show(shown, args, [rows], style, nothing, last=sums)
     if args.command == "list" and _sums_up(len(rows)) and not args.no_header:
         term.show([[(_summary(rows), "")]], False)
     return 0

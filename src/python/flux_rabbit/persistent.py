@@ -232,10 +232,10 @@ def _when(text: str, now: float) -> float:
         return 0.0
     try:
         when = now + float(parse_fsd(text))
-    except ValueError:
+    except (ValueError, OverflowError):
         try:
             when = float(parse_datetime(text).timestamp())
-        except ValueError:
+        except (ValueError, OverflowError):
             raise cli.Failure(
                 f"--expires: '{text}' is no time: say 30d, 2026-12-24, or never"
             ) from None
@@ -252,7 +252,7 @@ def _lifetime(text: str) -> str:
     when = _when(text, now)
     try:
         parse_fsd(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return f"{when - now:.0f}s" if when else "inf"
     return text
 
@@ -309,6 +309,10 @@ def _check(args: argparse.Namespace) -> None:
         raise cli.Failure(f"list takes no name: show {args.name}?")
     if args.action != "list" and not args.name:
         raise cli.Failure(f"{args.action} needs the name of a file system")
+    # Not as if the option were not there: it may be a variable that is not set.
+    for key in (*MAKING, "expires", "queue", "bank", "requires"):
+        if getattr(args, key) == "":
+            raise cli.Failure(f"--{key}: is empty")
     for key in MAKING:
         if args.action != "create" and getattr(args, key):
             raise cli.Failure(f"--{key}: only create takes it")

@@ -164,11 +164,14 @@ class Report:
         """The number of jobs by result, for every day of the period."""
         found: dict[str, collections.Counter[str]] = {}
         when = self.begin
-        while when < self.end + DAY:
-            found.setdefault(date(min(when, self.end))[:10], collections.Counter())
-            when += DAY
+        while when < self.end:
+            found.setdefault(date(when)[:10], collections.Counter())
+            when += DAY / 2  # a day has 23 hours when clocks are put forward
+        found.setdefault(date(self.end)[:10], collections.Counter())
         for job in self.jobs:
-            found[date(job.over)[:10]][job.result] += 1
+            # A job may have ended after `end`, by the clock of the leader.
+            day = found.setdefault(date(job.over)[:10], collections.Counter())
+            day[job.result] += 1
         return sorted(found.items())
 
     def worst(self) -> list[tuple[str, list[int]]]:
@@ -368,7 +371,8 @@ def collect(handle: rpc.Handle, begin: float, end: float) -> Report:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     now = time.time()
-    report = collect(rpc.Handle(), now - args.since, now)
+    # No job is older than the epoch, and no time before that has a date everywhere.
+    report = collect(rpc.Handle(), max(0.0, now - args.since), now)
     if args.html:
         pathlib.Path(args.html).write_text(page(report), encoding="utf-8")
         print(args.html)

@@ -146,7 +146,7 @@ def jobid(text: str) -> int:
     """
     number = ffi.new("flux_jobid_t[1]")
     if (
-        lib.flux_job_id_parse(text.encode(), number) < 0
+        lib.flux_job_id_parse(os.fsencode(text), number) < 0
         or not 0 < number[0] <= JOBID_MAX
     ):
         raise ValueError(f"'{text}' is not a job id")

@@ -51,7 +51,7 @@ def configure(
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=cli.seconds,
         default=600.0,
         metavar="SECONDS",
         help="for all jobs together (default: 600)",

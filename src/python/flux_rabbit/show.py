@@ -57,7 +57,7 @@ def _directives(jobspec: Object) -> list[str]:
     system = (jobspec.get("attributes") or {}).get("system") or {}
     text = system.get("dw") or ""
     lines = text if isinstance(text, list) else str(text).splitlines()
-    return [line.strip() for line in lines if line.strip()]
+    return [line for line in (str(line).strip() for line in lines) if line]
 
 
 def _ended_by(status: int | None) -> str:

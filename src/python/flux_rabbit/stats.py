@@ -34,7 +34,7 @@ def configure(
     parser.add_argument(
         "-c",
         "--count",
-        type=int,
+        type=cli.count,
         default=1000,
         help="look at so many finished jobs (default: 1000)",
     )

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from types import SimpleNamespace
@@ -87,6 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _format(table: Table, args: argparse.Namespace) -> Any:
     # Import late: most commands print no table, and this import is slow.
+    import yaml
     from flux.util import OutputFormat, UtilConfig
 
     class Config(UtilConfig):  # type: ignore[misc]
@@ -97,9 +99,12 @@ def _format(table: Table, args: argparse.Namespace) -> Any:
 
         def validate(self, path: str, conf: Any) -> None:
             """Check the user's own formats."""
-            formats = (conf.get(table.name) or {}).get("formats")
-            if formats is not None:
-                self.validate_formats(path, formats)
+            own = (conf.get(table.name) or {}) if isinstance(conf, dict) else None
+            if not isinstance(own, dict):
+                what = table.name if isinstance(conf, dict) else "the file"
+                raise ValueError(f"{path}: {what}: expected a table")
+            if own.get("formats") is not None:
+                self.validate_formats(path, own["formats"])
 
     config = Config(
         "flux-rabbit",
@@ -108,7 +113,11 @@ def _format(table: Table, args: argparse.Namespace) -> Any:
     )
     if args.format == "help":
         print("fields: " + ", ".join(table.headings))
-    text = config.load().get_format_string(args.format)
+    try:
+        config.load()
+    except yaml.YAMLError as exc:
+        raise ValueError(str(exc)) from None
+    text = config.get_format_string(args.format)
     result = OutputFormat(text, headings=table.headings)
     if args.sort:
         result.set_sort_keys(args.sort)
@@ -159,6 +168,7 @@ def show(
     style: Callable[[Row], tuple[str, str]] | None = None,
     nothing: str = "",
     cut: bool = False,
+    last: Sequence[Row] = (),
 ) -> int:
     """Print rows; returns how many.
 
@@ -166,15 +176,19 @@ def show(
         style: what to print before and after a row.
         nothing: the text in place of a table without rows.
         cut: truncate lines to the terminal: another command prints the rest.
+        last: rows that stay at the end, however the others are sorted.
     """
     form = _format(table, args)
     columns = term.size(sys.stdout)[0] if cut and sys.stdout.isatty() else 0
     count = 0
     if form.sort_keys or _NEEDS_ALL.search(form.get_format(orig=True)):
         rows = form.sort_items([_cleaned(row) for page in pages for row in page])
+        rows += map(_cleaned, last)
         text = form.filter(rows, no_header=args.no_header)
         form = type(form)(text, headings=table.headings)
         pages = [rows]
+    else:
+        pages = itertools.chain(pages, [list(last)])
     to_line = _row_format(form)
     for page in pages:
         if page and not count and not args.no_header:

@@ -66,13 +66,13 @@ def configure(
     parser.add_argument(
         "-i",
         "--interval",
-        type=float,
+        type=cli.seconds,
         default=2.0,
         metavar="SECONDS",
         help="between two looks (default: 2)",
     )
     parser.add_argument(
-        "-c", "--count", type=int, metavar="N", help="end after so many looks"
+        "-c", "--count", type=cli.count, metavar="N", help="end after so many looks"
     )
     parser.add_argument("--sort", choices=tuple(SORTS), default="time")
     parser.add_argument("--svg", metavar="FILE", help="write the last screen as SVG")
@@ -581,9 +581,10 @@ def _interact(
 def _size(args: argparse.Namespace) -> tuple[int, int]:
     if args.size:
         columns, _, rows = args.size.partition("x")
-        if not (columns.isdigit() and rows.isdigit()):
-            raise cli.Failure("--size: expected COLSxROWS")
-        return max(20, int(columns)), max(8, int(rows))
+        try:
+            return max(20, cli.count(columns)), max(8, cli.count(rows))
+        except argparse.ArgumentTypeError:
+            raise cli.Failure("--size: expected COLSxROWS") from None
     columns, rows = term.size(sys.stdout)
     return columns, rows
 

@@ -33,7 +33,7 @@ def configure(
     parser.add_argument(
         "-i",
         "--interval",
-        type=float,
+        type=cli.seconds,
         default=0.5,
         metavar="SECONDS",
         help="between two looks (default: 0.5)",
