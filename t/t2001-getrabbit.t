@@ -56,6 +56,19 @@ test_expect_success 'what is not there is named' '
 	test_must_fail flux getrabbit -c "fig[" 2>err &&
 	grep "fig\[" err
 '
+test_expect_success 'an empty hostlist is no host: it may be a variable that is not set' '
+	for words in "" "-c"; do
+		test_expect_code 1 flux getrabbit $words "" >out 2>err &&
+		grep "names no host" err &&
+		test_must_be_empty out || return 1
+	done
+'
+test_expect_success 'it ends with its reader, and without standard streams' '
+	{ flux getrabbit 2>err || echo $? >rc; } | true &&
+	test_must_be_empty err &&
+	flux getrabbit >&- 2>err &&
+	test_must_be_empty err
+'
 test_expect_success 'arguments that exclude each other' '
 	test_must_fail flux getrabbit --computes 2>err &&
 	test_must_fail flux getrabbit fig101 -c fig1 2>err &&

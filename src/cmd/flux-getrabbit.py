@@ -71,6 +71,9 @@ def main() -> None:
 
     handle = flux.Flux()
     mapping = rabbitmap.load(rabbitmap.configured_path(handle))
+    # Such as a variable that is not set.
+    if not all(text.strip() for text in (*args.rabbits, *args.computes)):
+        raise rabbitmap.MappingError("an empty hostlist names no host")
     if args.rabbits:
         found = rabbitmap.computes_of(mapping, args.rabbits)
         print(texts.clean(rabbitmap.encode(found)))

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import errno
 import pathlib
+from collections.abc import Iterator
 
 import pytest
 
 pytest.importorskip("_flux")
 
-from flux_rabbit import cli, persistent, rpc, show
+from flux_rabbit import cli, persistent, rpc, show, submit
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e30", "0", "-1", "", "x"])
@@ -49,6 +51,31 @@ def test_sizes_that_are_none(size: str, monkeypatch: pytest.MonkeyPatch) -> None
     args = cli._parse(cli.parser_for("top"), ["top", f"--size={size}"])
     with pytest.raises(cli.Failure, match="COLSxROWS"):
         args.run(args)
+
+
+@pytest.mark.parametrize("words", ["jobs --user", "quota --user"])
+def test_a_user_that_is_none(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rpc, "Handle", lambda: None)
+    monkeypatch.setattr(rpc, "system_uri", lambda: "")
+    assert cli.main([*words.split(), "\u00b2"]) == cli.EXIT_ERROR
+    assert "there is no user \u00b2" in capsys.readouterr().err
+
+
+def test_there_is_no_part_of_json_without_an_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def pages(handle: None) -> Iterator[list[object]]:
+        raise rpc.Absent(errno.ENOSYS, "dws.status", "no module")
+        yield
+
+    monkeypatch.setattr(rpc, "Handle", lambda: None)
+    monkeypatch.setattr(rpc, "system_uri", lambda: "")
+    monkeypatch.setattr(rpc, "job_pages", pages)
+    assert cli.main(["jobs", "--json"]) == cli.EXIT_ERROR
+    out, err = capsys.readouterr()
+    assert (out, "module is not loaded" in err) == ("", True)
 
 
 def test_a_job_id_that_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,6 +143,12 @@ def test_an_empty_option_is_not_passed_over(
     argv = ["persistent", "create", "keep", "-t", "xfs", "-c", "1GiB"]
     assert cli.main([*argv, f"{option}="]) == cli.EXIT_ERROR
     assert f"{option}: is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["&&", "a|", "("])
+def test_a_constraint_that_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="--requires: "):
+        submit.submit(["true"], "#DW", "name", requires=text)
 
 
 @pytest.mark.parametrize("text", ["9999999999d", "1e999d", "in 99999999999 years", "x"])

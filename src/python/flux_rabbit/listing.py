@@ -359,8 +359,10 @@ def _job_style(row: table.Row) -> tuple[str, str]:
 
 
 def _user_id(text: str | None) -> int | None:
-    if text is None or text.isdigit():
-        return None if text is None else int(text)
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
     import pwd
 
     try:

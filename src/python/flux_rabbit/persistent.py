@@ -219,7 +219,7 @@ def _submit(directive: str, args: argparse.Namespace) -> int:
             queue=args.queue,
             bank=args.bank,
         )
-    except (OSError, ValueError, SyntaxError) as exc:
+    except (OSError, ValueError) as exc:
         text = exc.strerror if isinstance(exc, OSError) else None
         raise cli.Failure(text or str(exc)) from None
 

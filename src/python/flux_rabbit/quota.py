@@ -175,7 +175,7 @@ def _userid(user: str | None) -> int:
     """Raises Failure."""
     if user is None:
         return os.getuid()
-    if user.isdigit():
+    if user.isascii() and user.isdigit():
         return int(user)
     try:
         return pwd.getpwnam(user).pw_uid

@@ -25,11 +25,12 @@ def submit(
         requires: a constraint in the syntax of --requires.
         system: more attributes below attributes.system; None is left out.
     Raises:
-        OSError, ValueError, SyntaxError: it was refused.
+        OSError, ValueError: it was refused.
     """
     # Import late: most commands submit no job, and these imports are slow.
     import flux
     import flux.job
+    from flux.constraint.parser import ConstraintSyntaxError
     from flux.job.Jobspec import MiniConstraintParser
 
     spec = flux.job.JobspecV1.from_command(command, num_nodes=nodes)
@@ -38,7 +39,11 @@ def submit(
     if duration_s is not None:
         spec.duration = duration_s
     if requires:
-        spec.setattr("system.constraints", MiniConstraintParser().parse(requires))
+        try:
+            constraints = MiniConstraintParser().parse(requires)
+        except (ConstraintSyntaxError, SyntaxError) as exc:
+            raise ValueError(f"--requires: {exc}") from None
+        spec.setattr("system.constraints", constraints)
     for key, value in system.items():
         if value is not None:
             spec.setattr(f"system.{key}", value)

@@ -211,10 +211,11 @@ def show(
 
 
 def stream_json(key: str, pages: Iterator[list[Any]]) -> None:
-    """Print {KEY: [...]} page by page."""
+    """Print {KEY: [...]} page by page. Print nothing if there is no first page."""
     separator = ""
+    first = next(pages, [])
     print(json.dumps({key: []})[:-2], end="")
-    for page in pages:
+    for page in itertools.chain([first], pages):
         if page:
             text = json.dumps(page)[1:-1]
             print(separator + text, end="", flush=True)
