@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pathlib
 import pty
 import signal
 import subprocess
@@ -143,3 +145,17 @@ def test_a_terminal_is_left_as_it_was() -> None:
     assert written.endswith(b"\033[?25h\033[?1049l")
     assert termios.tcgetattr(fd) == before
     os.close(fd)
+
+
+def test_a_notice_without_a_program_that_sends_it_is_sent_later() -> None:
+    notice = {"id": "1", "event": "stage-out-lost", "userid": os.getuid()}
+    example = pathlib.Path(__file__).parents[2] / "etc" / "rabbit-notice"
+    ended = subprocess.run(
+        [sys.executable, example, "--sendmail", "/nowhere"],
+        input=json.dumps({**notice, "what": [], "message": "Only a test."}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    wanted = (75, "/nowhere: No such file or directory\n")
+    assert (ended.returncode, ended.stderr) == wanted
