@@ -121,6 +121,26 @@ def test_an_interrupt_while_nobody_answers() -> None:
         asked.stop()
 
 
+def test_an_interrupt_of_the_agent() -> None:
+    """An admin who runs it by hand ends it so."""
+    with Instance() as instance:
+        with subprocess.Popen(
+            [sys.executable, "-c", WITH_SIGNALS]
+            + [FLUX, "python", "-m", "flux_k8s.main"],
+            env={**os.environ, "FLUX_URI": instance.uri},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as child:
+            try:
+                assert child.stderr is not None
+                assert "until the module is there" in child.stderr.readline()
+                child.send_signal(signal.SIGINT)
+                ended = child.communicate(timeout=60)[1]
+            finally:
+                child.kill()
+        assert (child.returncode, ended) == (130, "")
+
+
 TOP = """
 from flux_rabbit import top
 with top._raw_terminal():

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+import signal
 import sys
 
 import flux
@@ -143,6 +144,8 @@ def main(argv: list[str] | None = None) -> int:
             args.kubeconfig, args.workers, args.allow_insecure_kubernetes
         )
         return Agent(handle, overrides).run()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except ConfigError as exc:
         LOGGER.error("%s", exc)
         return 1
