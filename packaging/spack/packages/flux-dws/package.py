@@ -35,7 +35,7 @@ class FluxDws(MesonPackage):
     depends_on("cmocka", type="test")
 
     depends_on("flux-core@0.80:", type=("build", "link", "run"))
-    depends_on("jansson@2.10:")
+    depends_on("jansson@2.11:")
     depends_on("python@3.9:", type=("build", "link", "run"))
     depends_on("py-cffi@1.15:", type=("build", "run"))
     # For the agent.
