@@ -174,3 +174,11 @@ def test_keys_of_a_terminal(tmp_path: pathlib.Path) -> None:
     terminal.until(lambda rows: str(rc) in "".join(rows))
     terminal.type("\x15exit\n")
     terminal.end()
+
+
+def test_names_are_no_commands(tmp_path: pathlib.Path) -> None:
+    """A preset may have any name."""
+    evil = f"ti$(touch${{IFS}}{tmp_path}/run)`touch {tmp_path}/run`*"
+    site = SITE.replace('"tiny  #DW jobdw"', f"'{evil}  #DW jobdw'")
+    assert offered(["flux", "rabbit", "presets", "ti"], site)[0].startswith("ti$(touch")
+    assert list(tmp_path.iterdir()) == []
