@@ -109,6 +109,17 @@ test_expect_success 'and that it is lost, which is on the list of losses' '
 	grep "disk full" exception && dws_wait_event $next clean &&
 	flux rabbit losses --ack $jobid
 '
+test_expect_success 'also one whose plugin was away meanwhile' '
+	leaves &&
+	next=$(flux submit -N1 --dependency=dws-out:$jobid true) &&
+	dws_wait_event $next dependency-add &&
+	purge $jobid && flux jobtap remove dws-jobtap.so &&
+	dws_ctl release DataOut && outlived && listed "length == 1" &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	dws_wait_event -m type=dependency $next exception >exception &&
+	grep "disk full" exception && dws_wait_event $next clean &&
+	flux rabbit losses --ack $jobid
+'
 test_expect_success 'a stage-out that is tried again' '
 	dws_ctl fail all --clear && dws_ctl grant nnfdatamovements:delete &&
 	cat >>"$DWS_TMP/conf.d/test.toml" <<-\EOT &&

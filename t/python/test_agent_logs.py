@@ -13,6 +13,7 @@ from flux_k8s.loop import Loop
         ("abcd", 4, ("abcd", False)),
         ("one\ntwo\nthree\n", 9, ("three\n", True)),
         ("one\ntwo\n", 4, ("two\n", True)),
+        ("one\ntwo\nx", 3, ("x", True)),
         ("a long line", 4, ("line", True)),
         ("a long line\n", 4, ("ine\n", True)),
         ("\u00e9\u00e9\u00e9", 3, ("\u00e9", True)),

@@ -35,6 +35,15 @@ def test_exclusive_is_the_schedulers_rule(sock, config, sharing, column):
     assert server.requests[0]["body"]["exclusive"] is (RULE[sharing][column] == "T")
 
 
+@pytest.mark.parametrize(
+    ("name", "host", "own"),
+    [("gpu0", "cn1", True), ("gpu0", "cn2", False), ("cn1[1]", None, True)],
+)
+def test_a_vnode_is_on_the_host_of_its_resource_or_its_name(name, host, own):
+    vnodes = {name: types.SimpleNamespace(resources_assigned={"host": host})}
+    assert client.own_vnodes(vnodes, ["cn1"]) == ([name] if own else [])
+
+
 def test_one_shared_vnode_makes_the_node_shared(sock, config):
     pbs = fake_pbs(
         "begin", USER, sharing=["force_excl", "ignore_excl"], config=config()

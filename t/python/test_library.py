@@ -91,6 +91,14 @@ def test_a_job_without_workflow() -> None:
     assert (info.name, info.status(), info.toredown) == ("fluxjob-9", {}, False)
 
 
+def test_a_number_alone_is_no_name_of_a_job(api: Api) -> None:
+    made = make(api, "1")
+    cleanup.teardown_workflow(made, api.custom, Handle())
+    cleanup.delete_workflow(made, api.custom, Handle())
+    with pytest.raises(ApiException, match="404"):
+        api.get("workflows", "1")
+
+
 def test_without_the_module_nothing_is_told() -> None:
     handle: Any = Handle(absent=True)
     with pytest.raises(OSError, match="no service"):

@@ -258,10 +258,7 @@ static void link_retry_cb (void *arg)
 static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                      void *arg)
 {
-    struct link *link = arg;
-
-    if (!link->stream)
-        link_attach (link);
+    link_attach (arg);
 }
 
 void scheduler_start (struct scheduler *sched)
