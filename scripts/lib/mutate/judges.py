@@ -77,6 +77,7 @@ SHELL = {
     "src/modules/dws/agent/overdue": "1044",
     "src/modules/dws/agent/usage": "3000 1015",
     "src/modules/dws/agent": "1100 1101 1035",
+    "src/modules/dws/base/commits": "1013 3011",
     "src/modules/dws/base/process": "3020",
     "src/modules/dws/base/timeline": "1066",
     "src/modules/dws/base": "1100 1035",
@@ -272,7 +273,7 @@ class Copy:
         found = [
             test
             for test in sorted((self.top / "t/python").glob("test_*.py"))
-            if re.search(word, test.read_text())
+            if test.stem.endswith(f"_{name}") or re.search(word, test.read_text())
         ]
         found.sort(key=lambda test: name not in test.stem)
         return [str(test.relative_to(self.top)) for test in found]
