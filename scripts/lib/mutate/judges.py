@@ -108,6 +108,7 @@ SHELL = {
     "src/modules/dws": "1100 3000 3004",
     "src/modules/dws-jobtap/abandon": "1000 1021",
     "src/modules/dws-jobtap/dependency": "1054",
+    "src/modules/dws-jobtap/job": "1000 1010 1057",
     "src/modules/dws-jobtap/limits": "1055",
     "src/modules/dws-jobtap/queue": "1057 1000",
     "src/modules/dws-jobtap/rebuild": "1007 1013",

@@ -40,11 +40,9 @@ static bool has_storage (const struct dws_directives *dirs)
 
 int jobtap_limits_validate (struct jobtap *ctx,
                             flux_plugin_arg_t *args,
-                            struct jobtap_job *job,
                             const struct dws_directives *dirs,
                             dws_error_t *error)
 {
-    json_t *before;
     json_t *resources;
     json_t *place;
     json_int_t userid;
@@ -52,10 +50,9 @@ int jobtap_limits_validate (struct jobtap *ctx,
 
     if (!dws_limits_any (ctx->config->storage_limits))
         return 0;
-    before = job ? jobtap_job_place (job) : NULL;
     if (!(place = jobtap_args_place (args)))
         rc = dws_error_nomem (error);
-    else if (!json_equal (before, place) && has_storage (dirs)) {
+    else if (has_storage (dirs)) {
         if (flux_plugin_arg_unpack (args,
                                     FLUX_PLUGIN_ARG_IN,
                                     "{s:I s:{s:o}}",
@@ -67,7 +64,6 @@ int jobtap_limits_validate (struct jobtap *ctx,
             rc = check (ctx, userid, place, resources, dirs, error);
     }
     json_decref (place);
-    json_decref (before);
     return rc;
 }
 
