@@ -114,6 +114,12 @@ test_expect_success 'a job that has not started has no place yet' '
 	refused "dw_near: job $waits has no nodes, as it has not started" &&
 	flux queue start --quiet && dws_wait_event $waits clean
 '
+test_expect_success 'nor next to the job of another user' '
+	submit -N1 && others=$jobid && dws_wait_event $others start &&
+	flux submit --dry-run -N1 --dw="$DWS_DIRECTIVE" -S dw_near=$others true >spec &&
+	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" 4242 <spec) &&
+	refused "dw_near: .*$others.* is another user.s job" && ends $others
+'
 test_expect_success 'a persistent file system' '
 	jobid=$(flux submit -N1 --dw-rabbits=rabbit0 \
 		--dw="#DW create_persistent type=xfs capacity=1GiB name=keep" true) &&

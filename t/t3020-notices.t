@@ -19,7 +19,7 @@ make_command () {
 	#!/bin/sh
 	cd "$1" || exit 1
 	case $(cat mode) in
-	fail) echo "no mail today" >&2; echo "sorry"; exit 3 ;;
+	fail) echo "no mail today" >&2; seq -f "sorry %g" 100; exit 3 ;;
 	later) exit 75 ;;
 	hang) : >hanging.$$; exec sleep 10000 ;;
 	esac
@@ -172,7 +172,8 @@ test_expect_success 'one that fails is logged, and is all that fails' '
 	lose &&
 	dws_wait_status ".notices == {waiting: 0, told: 1, failed: 1}" &&
 	logged "rabbit.notice_command: no mail today" &&
-	logged "rabbit.notice_command: sorry" &&
+	logged "rabbit.notice_command: sorry 9" &&
+	test_must_fail logged "rabbit.notice_command: sorry 99" &&
 	logged "exit status 3: notice stage-out-failed/.* is given up" &&
 	told 0 true && make_good
 '

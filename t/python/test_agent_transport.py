@@ -13,6 +13,7 @@ import pytest
 import urllib3
 from faulty_server import LIMIT_S, Server, answer, drip, hang_up, pour
 from flux_k8s import lists, transport
+from flux_k8s.crd import RESOURCES
 from flux_k8s.errors import TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
@@ -377,6 +378,18 @@ def test_libcurl_repeats_nothing_that_changes_something(server, method):
     assert error.value.connected
     assert len(server.http.seen) == 2
     assert ask(method, b"{}").status == 200
+
+
+def test_a_review_is_about_a_namespace(server, monkeypatch):
+    kube, asked = server.kube(), []
+
+    async def request(*args):
+        asked.append(args[-1]["spec"]["resourceAttributes"])
+        return {"status": {"allowed": True}}
+
+    monkeypatch.setattr(kube, "_request", request)
+    assert Loop().run(kube.amay(RESOURCES["servers"], "get", "rabbits"))
+    assert asked[0]["namespace"] == "rabbits" and asked[0]["verb"] == "get"
 
 
 def test_a_byte_now_and_then_is_no_answer(server):

@@ -266,6 +266,11 @@ def test_a_watch_misses_nothing(api: Api) -> None:
     watch.watch()
     kinds = {name: kind for kind, name in told if kind != "MODIFIED"}
     assert kinds == {"w:fluxjob-20": "DELETED", "w:fluxjob-22": "ADDED"}
+    told.clear()
+    api.patch("workflows", "fluxjob-22", {"metadata": {"finalizers": []}})
+    api.delete("workflows", "fluxjob-22")
+    watch.watch()
+    assert ("DELETED", "w:fluxjob-22") in told
 
 
 class Reactor:
