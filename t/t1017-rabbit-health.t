@@ -332,4 +332,8 @@ test_expect_success 'or an admin disables and enables it' '
 	configure &&
 	dws_clean
 '
+test_expect_success 'without a scheduler there is nothing to settle' '
+	flux module remove sched-rabbit &&
+	settled ".scheduler == null"
+'
 test_done

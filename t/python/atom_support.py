@@ -156,7 +156,7 @@ def fake_pbs(kind, user, place=None, sharing=("default_shared",), config=None):
     job = types.SimpleNamespace(
         id="12.server", euser=user, Resource_List={"place": place}, Hold_Types=None
     )
-    here = {f"{HOST}[{i}]": SHARING[word] for i, word in enumerate(sharing or ())}
+    here = {f"{HOST}[{i}]": SHARING.get(word) for i, word in enumerate(sharing or ())}
     server = types.SimpleNamespace(
         vnode=lambda name: types.SimpleNamespace(sharing=here[name])
     )

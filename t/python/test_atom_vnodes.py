@@ -14,6 +14,7 @@ USER = getpass.getuser()
 # Rows: sharing of the vnode; columns: place= unset, shared, excl, exclhost.
 # T where the job has the vnode alone by the documentation of `sharing`.
 RULE = {
+    None: "FFTT",
     "default_shared": "FFTT",
     "default_excl": "TFTT",
     "default_exclhost": "TFTT",

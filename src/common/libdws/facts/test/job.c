@@ -197,6 +197,8 @@ static void test_job_update (void **state)
     old = job_decode ("{'id': 5, 'userid': 7, 'phase': 'depend',"
                       " 'dw': ['#DW jobdw name=a', '#DW copy_in'],"
                       " 'resources': [1], 'failure_tolerance': 0,"
+                      " 'group': 'g', 'bank': 'b', 'queue': 'q',"
+                      " 'rabbits': 'r0', 'near': 'n',"
                       " 'run_started': false, 'exception': true,"
                       " 'abandoned': false, 'teardown': false, 't_epilog': 0}",
                       NULL);
@@ -210,6 +212,11 @@ static void test_job_update (void **state)
     assert_true (job->run_started);
     assert_true (job->exception);
     assert_string_equal (job->resources, "[1]");
+    assert_string_equal (job->group, "g");
+    assert_string_equal (job->bank, "b");
+    assert_string_equal (job->queue, "q");
+    assert_string_equal (job->rabbits, "r0");
+    assert_string_equal (job->near, "n");
     assert_int_equal (job->commands,
                       DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN);
     dws_job_destroy (old);
