@@ -72,7 +72,7 @@ SHELL = {
     "src/modules/dws/act/touch": "1046",
     "src/modules/dws/act/errorlog": "1035",
     "src/modules/dws/act/users": "1060",
-    "src/modules/dws/act/workflow": "1010 1033 3012",
+    "src/modules/dws/act/workflow": "1010 1033 1074 3012",
     "src/modules/dws/act": "1010 1011",
     "src/modules/dws/agent/overdue": "1044",
     "src/modules/dws/agent/usage": "3000 1015",

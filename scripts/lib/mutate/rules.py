@@ -19,7 +19,7 @@ PARSERS = {
 # Calls that get no mutants: sanitizers find missing releases, and no test has to check
 # log lines.
 UNJUDGED = re.compile(
-    rb"free|decref|destroy|va_end|log|debug|errno_safe", re.IGNORECASE
+    rb"free|decref|destroy|va_end|log|debug|warn|errno_safe", re.IGNORECASE
 )
 # Nodes that get no mutants; sizeof does not evaluate its expression.
 UNREAD = ("assert_statement", "preproc_include", "comment", "sizeof_expression")
