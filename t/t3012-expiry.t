@@ -243,6 +243,18 @@ test_expect_success 'one that was made anew under the same name does not inherit
 	configure persistent_lifetime -1 &&
 	create short && is short ".[0].expires == 0"
 '
+test_expect_success 'nor does one that was put in its place while the module was away' '
+	create swap --expires 1h && is swap ".[0].expires > 0" &&
+	dws_k8s get persistentstorageinstances swap >swap.json &&
+	flux module remove dws &&
+	dws_kube delete persistentstorageinstances default swap &&
+	dws_kube create persistentstorageinstances default swap \
+		"$(jq -c "{spec}" swap.json)" &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".synced and .agent.synced" &&
+	is swap ".[0].expires == 0" &&
+	dws_kube delete persistentstorageinstances default swap && gone swap
+'
 test_expect_success 'clean up' '
 	for name in ever keep short; do
 		persistent destroy $name --yes || return 1
