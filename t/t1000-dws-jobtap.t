@@ -53,6 +53,16 @@ phase () {
 test_expect_success 'the plugin loads' '
 	flux jobtap load $PLUGIN
 '
+# judged DIRECTIVE: the plugin's opinion on a job that is not submitted
+judged () {
+	flux submit --dry-run -N1 true |
+		jq --arg dw "$1" "{jobspec: (.attributes.system.dw = \$dw)}" >jobspec &&
+	rpc job-manager.dws.validate "$(cat jobspec)"
+}
+test_expect_success 'a jobspec is judged before it is submitted' '
+	judged "#DW jobdw type=xfs capacity=1GiB name=x1" &&
+	test_must_fail judged "#DW nonsense" 2>err && grep "dw: .*nonsense" err
+'
 test_expect_success 'a wrong plugin configuration is refused' '
 	flux jobtap remove dws-jobtap.so &&
 	test_must_fail flux jobtap load $PLUGIN epilog-timeout=soon &&
