@@ -1,4 +1,4 @@
-# The pages on the specifications name existing tests.
+# The pages on the specifications name existing tests, and mutants that those notice.
 # SPDX-License-Identifier: LGPL-3.0-only
 """doc/dev/spec/*.rst."""
 
@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import pathlib
 import re
+import sys
 
 import pytest
 from page_support import TOP, is_there
+
+sys.path.append(str(TOP / "scripts" / "lib"))
+from mutate import rows as mutants  # noqa: E402
 
 PAGES = sorted((TOP / "doc" / "dev" / "spec").glob("*.rst"))
 
@@ -33,6 +37,18 @@ def test_each_row_is_shown_or_says_why_not(page: pathlib.Path) -> None:
         if not row[2].startswith(("not ours: ", "open: ")):
             assert references, row
             assert [r for r in references if not is_there(r)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_each_row_has_a_mutant_that_scripts_mutate_can_judge(page: pathlib.Path) -> None:
+    wanted = [row for row in rows(page) if not row[2].startswith(("not ours", "open"))]
+    path = page.with_suffix(".toml")
+    named = mutants.load(path) if wanted else []
+    assert len(named) == len(wanted)
+    for row, mutant in zip(wanted, named):
+        assert row[0].startswith(mutant.asks)
+        assert f"``{mutant.test}``" in row[2], mutant
+        mutant.apply(TOP)
 
 
 def test_there_are_pages() -> None:

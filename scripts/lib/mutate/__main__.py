@@ -16,8 +16,10 @@ import sys
 import time
 from collections.abc import Iterable
 
-from . import judges, rules
+from . import judges, rows, rules
 
+# How many mutants of a folder are judged where --count does not say it.
+COUNT = 10
 # The longest silence of a test that has not passed yet.
 UNKNOWN_S = 60.0
 HARMLESS = pathlib.Path(__file__).with_name("harmless.txt")
@@ -205,26 +207,29 @@ def report(judged: dict[str, list[tuple[rules.Mutant, str]]]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/mutate")
     parser.add_argument("--top", type=pathlib.Path, required=True)
-    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--count", type=int)
     parser.add_argument("--folder", action="append", choices=judges.FOLDERS)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     parser.add_argument("--until")
     parser.add_argument("--dir", type=pathlib.Path)
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rows", action="store_true")
     parser.add_argument("file", nargs="*")
     args = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     print(f"seed {args.seed}")
-    drawn = draw(args.top, args)
+    drawn = [] if args.rows else draw(args.top, args)
     work = args.dir or pathlib.Path(f"/tmp/flux-dws-mutate-{os.getuid()}")
     judged: dict[str, list[tuple[rules.Mutant, str]]] = {}
     (work / "tree").mkdir(mode=0o700, parents=True, exist_ok=True)
     copy_tree(args.top, work / "tree")
     run = Run(work)
+    if args.rows:
+        return rows.main(run.copy, args)
     for folder, mutant in drawn:
         found = judged.setdefault(folder, [])
-        if len(found) == args.count:
+        if len(found) == (args.count or COUNT):
             continue
         if args.until and time.strftime("%H:%M") >= args.until:
             print(f"it is {args.until}")

@@ -128,6 +128,8 @@ TARGETS = (
     "src/modules/dws-jobtap/dws-jobtap.so",
     "src/shell/dws_environment.so",
 )
+# and what else is made of libdws
+INSTALLED = (*TARGETS, "src/python/_dws/_dws.abi3.so")
 # CPU seconds after which a test counts as caught in an endless loop.
 CPU_S = 120
 # A test hangs if it prints nothing for SILENT_S plus SILENCES times its longest silence
@@ -138,6 +140,12 @@ SILENCES = 3
 
 def is_unit(test: str) -> bool:
     return not test.endswith((".t", "@", ".py"))
+
+
+def unit(file: str) -> str:
+    """The target of ninja of a unit test."""
+    folder = max((f for f in UNITS if file.startswith(f + "/")), key=len)
+    return f"{folder}/{UNITS[folder]}{pathlib.PurePath(file).stem}"
 
 
 def limit_cpu() -> None:
@@ -250,14 +258,14 @@ class Copy:
         header = rf'{source.parent.name}/{source.stem}\.h"|"{source.stem}\.h"'
         first: list[str] = []
         others: list[str] = []
-        for folder, prefix in UNITS.items():
+        for folder in UNITS:
             if not path.startswith(folder + "/"):
                 continue
             relative = path[len(folder) + 1 :]
             meson = (self.top / folder / "meson.build").read_text()
             linked = [t for t, files in LINKED.findall(meson) if relative in files]
             for test in sorted((self.top / folder).rglob("test/*.c")):
-                target = f"{folder}/{prefix}{test.stem}"
+                target = unit(str(test.relative_to(self.top)))
                 if not (self.top / "build" / target).exists():
                     continue  # a part of another
                 if test.stem in (source.stem, *linked) or re.search(
