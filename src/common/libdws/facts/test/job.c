@@ -125,7 +125,10 @@ static void check_fields (const char *text, const char *const *fields,
             else
                 json_object_set_new (bad, field, J (values[i]));
             errno = 0;
-            if ((job = decode (bad, &error))) {
+            job = decode (bad, &error);
+            if (i < 0 && (job != NULL) != optional)
+                fail_msg ("%s: left out", field);
+            if (job) {
                 dws_job_destroy (job);
                 continue;
             }
