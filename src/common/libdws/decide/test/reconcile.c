@@ -238,6 +238,7 @@ static void test_error (void **state)
         { DWS_PHASE_DEPEND, DWS_STATE_PROPOSAL, "reject", "dws-create" },
         { DWS_PHASE_PENDING, DWS_STATE_PROPOSAL, "raise", "dws-create" },
         { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "raise", "dws-setup" },
+        { DWS_PHASE_PROLOG, DWS_STATE_DATAIN, "raise", "dws-setup" },
         { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "raise", "dws-setup" },
         { DWS_PHASE_RUNNING, DWS_STATE_PRERUN, "raise", "dws-run" },
         { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "raise save teardown",
