@@ -125,7 +125,9 @@ test_expect_success 'all of that is for the owner of the job, and no guest else'
 		guest $OWNER flux job info $jobid $key >out && test -s out &&
 		test_must_fail guest 4242 flux job info $jobid $key 2>err &&
 		grep restricted err || return 1
-	done
+	done &&
+	head -n 1 out | jq -e ".name == \"init\"" &&
+	tail -n 1 out | jq -e ".name == \"done\""
 '
 test_expect_success 'of a job that stays in the queue there is what there can be' '
 	flux queue stop --all && jobid=$(submit) && dir=$(flux job id --to=kvs $jobid) &&
