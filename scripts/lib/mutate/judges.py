@@ -167,10 +167,12 @@ class Copy:
         (top / "tmp").mkdir(exist_ok=True)
         self.objects: dict[str, bytes] = {}
         self.was_silent = False  # whether the last command was ended for its silence
+        self.longest = 0.0  # silence of the last command in seconds
         self.is_python = True  # whether Python files may be installed with a mutant
 
-    def run(self, command: list[str], silent_s: float) -> float:
-        """The longest silence in seconds; less than 0 if the command fails."""
+    def run(self, command: list[str], silent_s: float, until: str = "") -> float:
+        """The longest silence in seconds; less than 0 if the command fails, or is ended
+        because its log has what it was to run for."""
         path = self.top / "tmp/log"
         with open(path, "w", encoding="utf8") as out:
             process = subprocess.Popen(
@@ -184,22 +186,28 @@ class Copy:
                 preexec_fn=limit_cpu,
             )
         self.was_silent = False
-        longest = 0.0
+        self.longest = 0.0
         size, since = 0, time.monotonic()
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(0.1)
                 now = time.monotonic()
-                longest = max(longest, now - since)
+                self.longest = max(self.longest, now - since)
                 if process.returncode is not None:
-                    return longest if process.returncode == 0 else -1
+                    return self.longest if process.returncode == 0 else -1
                 if path.stat().st_size != size:
                     size, since = path.stat().st_size, now
-                elif now - since > silent_s:
-                    self.was_silent = True
+                    self.was_silent = False
+                    log = path.read_text(encoding="utf8", errors="replace")
+                    done = bool(until and re.search(until, log, re.MULTILINE))
+                else:
+                    self.was_silent = now - since > silent_s
+                    done = self.was_silent
+                if done:
                     os.killpg(process.pid, signal.SIGTERM)  # sharness ends its own
-                    time.sleep(1)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(10)
                     return -1
         finally:
             with contextlib.suppress(ProcessLookupError):
