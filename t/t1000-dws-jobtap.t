@@ -496,7 +496,7 @@ test_expect_success 'the resources of sync are those that were submitted' '
 test "$DWS_ENGINE" = solo && late=3600 || late=0.01
 test_expect_success 'the epilog timeout counts from the start of the epilog' '
 	jobid=$(submit_dw true) &&
-	flux jobtap load -r dws-jobtap.so $PLUGIN epilog-timeout=3600 &&
+	flux jobtap load -r dws-jobtap.so $PLUGIN epilog-timeout=7200 &&
 	release $jobid &&
 	expect $jobid prolog-start &&
 	prolog_remove $jobid &&
