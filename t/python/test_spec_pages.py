@@ -12,7 +12,7 @@ import pytest
 from page_support import TOP, is_there
 
 sys.path.append(str(TOP / "scripts" / "lib"))
-from mutate import rows as mutants  # noqa: E402
+from mutate import rows as mutants
 
 PAGES = sorted((TOP / "doc" / "dev" / "spec").glob("*.rst"))
 
@@ -40,7 +40,9 @@ def test_each_row_is_shown_or_says_why_not(page: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_each_row_has_a_mutant_that_scripts_mutate_can_judge(page: pathlib.Path) -> None:
+def test_each_row_has_a_mutant_that_scripts_mutate_can_judge(
+    page: pathlib.Path,
+) -> None:
     wanted = [row for row in rows(page) if not row[2].startswith(("not ours", "open"))]
     path = page.with_suffix(".toml")
     named = mutants.load(path) if wanted else []

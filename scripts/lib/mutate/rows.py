@@ -9,6 +9,7 @@ import dataclasses
 import pathlib
 import random
 import re
+
 import tomllib
 
 from . import judges
@@ -43,7 +44,7 @@ class Row:
     new: str
 
     def apply(self, top: pathlib.Path) -> bytes:
-        """The file with the mutant. Raises ValueError if the place is not there once."""
+        """The file with the mutant. Raises ValueError if it has no one such place."""
         whole = (top / self.file).read_bytes()
         found = whole.count(self.old.encode())
         if found != 1 or self.old == self.new:
