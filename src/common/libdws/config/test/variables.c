@@ -10,7 +10,7 @@ static void test_variables (void **state)
 {
     static const char *const yes[] = {
         "DW_JOB_scratch", "DW_JOBS", "NNF_CONTAINER_PORTS", "DW_PERSISTENT_",
-        "DW_DATA_PATH",
+        "DW_DATA_PATH", "NNF_CONTAINER_HOSTNAMES", "NNF_of_tomorrow",
     };
     static const char *const no[] = {
         "PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "BASH_ENV",
