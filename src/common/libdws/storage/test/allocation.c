@@ -339,9 +339,10 @@ static void test_impossible (void **state)
 static void test_several (void **state)
 {
     json_t *breakdowns = J (
-        "[" BREAKDOWN_IN ("", "w-0", SET ("PerCompute", "xfs", G10, "")) ","
+        "[" BREAKDOWN_OF ("w-0", "'name': 's-0'",
+                          SET ("PerCompute", "xfs", G10, "")) ","
         " {'status': {'ready': true, 'compute': {}}}, "
-        BREAKDOWN_IN (", 'namespace': 'other'", "w-2",
+        BREAKDOWN_OF ("w-2", "'name': 's-2', 'namespace': 'other'",
                       SET ("SingleServer", "mgt", G5, "")) "]");
     json_t *nodes = J ("{'a': 2, 'b': 1}");
     json_t *storages = J ("[" STORAGE ("a", G25) ", " STORAGE ("b", G20)
@@ -352,12 +353,12 @@ static void test_several (void **state)
 
     // after 2 x 10 on a and 10 on b there are 5 and 10 left
     assert_json (o,
-                 "[{'servers': {'name': 'w-0', 'namespace': 'default'},"
+                 "[{'servers': {'name': 's-0', 'namespace': 'default'},"
                  "  'allocationSets': [{'label': 'xfs',"
                  "   'allocationSize': " G10 ", 'storage': ["
                  "   {'name': 'a', 'allocationCount': 2},"
                  "   {'name': 'b', 'allocationCount': 1}]}]},"
-                 " {'servers': {'name': 'w-2', 'namespace': 'other'},"
+                 " {'servers': {'name': 's-2', 'namespace': 'other'},"
                  "  'allocationSets': [{'label': 'mgt',"
                  "   'allocationSize': " G5 ", 'storage': ["
                  "   {'name': 'b', 'allocationCount': 1}]}]}]");

@@ -16,11 +16,11 @@
     " 'minimumCapacity': " gib ", 'constraints': {" constraints "}}"
 
 #define BREAKDOWN(name, sets) \
-    BREAKDOWN_IN (", 'namespace': 'default'", name, sets)
-#define BREAKDOWN_IN(namespace, name, sets) \
+    BREAKDOWN_OF (name, "'name': '" name "', 'namespace': 'default'", sets)
+#define BREAKDOWN_OF(name, reference, sets) \
     "{'kind': 'DirectiveBreakdown', 'metadata': {'name': '" name "'}," \
     " 'status': {'ready': true, 'storage': {'lifetime': 'job'," \
-    " 'reference': {'kind': 'Servers', 'name': '" name "'" namespace "}," \
+    " 'reference': {'kind': 'Servers', " reference "}," \
     " 'allocationSets': [" sets "]}}}"
 
 #define EXCLUSIVE(key) "'colocation': [{'type': 'exclusive', 'key': '" key "'}]"
