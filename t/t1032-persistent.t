@@ -47,7 +47,8 @@ test_expect_success 'a job on one node creates a file system on its rabbit' '
 '
 test_expect_success 'it takes space when the job is gone' '
 	dws_ctl state >state &&
-	jq -e ".allocated.rabbit1 > 0 and (.allocated.rabbit0 // 0) == 0" state
+	jq -e ".allocated.rabbit1 > 0 and (.allocated.rabbit0 // 0) == 0" state &&
+	dws_wait_status ".rabbits.foreign >= 10737418240"
 '
 test_expect_success 'jobs that use it run next to it, one finds what another left' '
 	cat >write.sh <<-\EOF &&

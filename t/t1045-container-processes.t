@@ -88,6 +88,8 @@ test_expect_success 'one that fails is tried again' '
 		test \$(wc -l <tries) -gt 1" "{\"retryLimit\": 1}" &&
 	jobid=$(submit twice -N1 true) &&
 	done_well $jobid &&
+	flux job eventlog $jobid >eventlog &&
+	test_must_fail grep " exception " eventlog &&
 	logs $jobid "map(.phase) == [\"Failed\", \"Succeeded\"]"
 '
 test_expect_success 'as often as it may' '

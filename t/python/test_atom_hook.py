@@ -156,6 +156,8 @@ def test_begin_with_any_other_answer_offlines(sock, config, status):
     with atom(sock, [answer]) as server:
         ended = run_hook(pbs)
     assert isinstance(ended, Exception) and str(status) in str(ended)
+    # PBS queues a job again that is not held
+    assert pbs.event().job.Hold_Types is None
     # no end will come for a begin that failed
     assert methods(server) == ["POST", "DELETE"]
     assert f"answered {status}" in log_of(pbs)
