@@ -124,13 +124,19 @@ class Judge:
         beside = [other for other in self.tests if other.startswith(f"{file}: ")]
         return max(beside, key=lambda other: source.rfind(other.partition(": ")[2]))
 
-    def verdict(self, row: Row) -> str:
-        """What is wrong with a row, or ""."""
-        last = self.last(row.test)
+    def without(self, row: Row, last: str) -> tuple[str, float]:
+        """The log of a test without the mutant, and its longest silence."""
         if last not in self.green:
             log = self.log(last, SILENT_S) if self.build(row) else ""
             self.green[last] = log, self.copy.longest
-        log, silence_s = self.green[last]
+        return self.green[last]
+
+    def verdict(self, row: Row) -> str:
+        """What is wrong with a row, or ""."""
+        log, silence_s = self.without(row, self.last(row.test))
+        title = re.escape(row.test.partition(": ")[2])
+        if re.search(SKIPPED.format(title), log, re.MULTILINE):
+            log, silence_s = self.without(row, row.test)
         if not self.passed(row.test, log):
             return f"fails without a mutant: {row.test}"
         source = self.copy.top / row.file
