@@ -168,6 +168,17 @@ test_expect_success FLUX_CORE 'and not at all in a queue without one' '
 	ran node3 &&
 	cp plain.toml "$CONFIG" && flux config reload
 '
+# Its storage is next to node1, and the nodes of its new queue are not.
+test_expect_success FLUX_CORE 'a job that has its data first gets it anew next to its nodes' '
+	dws_clean && full &&
+	dws_ctl hold DataIn &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" -S dw_data_first=1 true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) DataIn --timeout $DWS_LIMIT &&
+	move right &&
+	dws_ctl release DataIn &&
+	note "waiting for nodes next to its data" &&
+	ran node3
+'
 # As a release before this one has written it.
 test_expect_success 'a job with the constraint of before runs on a good node' '
 	full && pending --requires=-badrabbit &&
@@ -191,9 +202,10 @@ test_expect_success 'a scheduler of the release before is told by the jobspec' '
 	cat >>sched-rabbit.py <<-EOT &&
 	$(cat "$DWS_MODULES/sched-rabbit.py")
 
-	from flux_sched_rabbit import request, scheduler
+	from flux_k8s import dws
+	from flux_sched_rabbit import scheduler
 
-	request._uses_storage = lambda dw: False
+	dws.uses_storage = lambda dw: False
 
 
 	class Before(scheduler.RabbitScheduler):

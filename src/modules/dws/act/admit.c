@@ -247,6 +247,21 @@ static void daemons_saved_cb (const struct call *call, flux_future_t *f)
     act_end (job, call, f, "daemons", saved);
 }
 
+/* The workflow is made anew: the job's storage and data then are next to nodes that it
+ * may have.
+ */
+static int make_anew (struct job *job)
+{
+    char label[JOB_LABEL_SIZE];
+
+    safe_log (job->ctx->h, LOG_INFO, "%s: its workflow is made anew, as it may not"
+              " have enough nodes next to its storage any more",
+              job_label (job, label));
+    job->wf->spoilt = true;
+    jobs_changed (job);
+    return 0;
+}
+
 static int run_resource_update (struct job *job,
                                 const struct dws_action *wanted)
 {
@@ -255,6 +270,8 @@ static int run_resource_update (struct job *job,
     dws_error_t error;
     int rc;
 
+    if (wanted->first == DWS_FIRST_YES && !first_in_reach (job))
+        return make_anew (job);
     own->offering = wanted->first;
     if (limits_check (job, &error) < 0) {
         act_refuse (job, error.text);

@@ -10,8 +10,10 @@
 #include "libdws/directive/command.h"
 #include "libdws/storage/resources.h"
 #include "libdws/storage/data_first.h"
+#include "libdws/storage/location.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "act/action.h"
 #include "act/data_first.h"
 #include "act/near.h"
 #include "facts/config.h"
@@ -75,4 +77,33 @@ json_t *first_goodness (struct job *job, dws_error_t *error)
     ERRNO_SAFE (json_decref (constraints));
     ERRNO_SAFE (json_decref (resources));
     return goodness;
+}
+
+bool first_in_reach (struct job *job)
+{
+    const struct dws_pool *pool = pool_last (job->ctx->pool);
+    json_t *resources = dws_jsontext_get (job->facts->resources);
+    json_t *constraints = job->facts->constraints
+                          ? dws_jsontext_get (job->facts->constraints) : NULL;
+    int64_t wanted = dws_resources_nodes (resources);
+    dws_error_t error;
+    json_t *goodness = first_goodness (job, &error);
+    json_t *location = NULL;
+    json_t *nodes = NULL;
+    bool reached;
+
+    if (goodness)
+        location = dws_location_first (job->wf->breakdowns,
+                                       act_own (job)->servers,
+                                       job->ctx->config->topology, goodness,
+                                       wanted, &error);
+    if (location)
+        nodes = dws_pool_nodes (pool, constraints, location, &error);
+    reached = !nodes || (int64_t)json_object_size (nodes) >= wanted;
+    json_decref (nodes);
+    json_decref (location);
+    json_decref (goodness);
+    json_decref (constraints);
+    json_decref (resources);
+    return reached;
 }

@@ -31,4 +31,10 @@ bool first_ready (struct job *job);
  */
 json_t *first_goodness (struct job *job, dws_error_t *error);
 
+/* Can the job, whose storage is made, have enough nodes next to it, now or later? Not
+ * if it was moved to a queue with other nodes meanwhile. An error counts as yes:
+ * storage_demand() reports it. Call this after first_ready().
+ */
+bool first_in_reach (struct job *job);
+
 #endif /* !DWS_ACT_DATA_FIRST_H */
