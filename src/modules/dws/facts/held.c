@@ -41,13 +41,15 @@ bool space_hold_outside (struct space *space)
     return changed;
 }
 
-void space_let_go (struct space *space, uint64_t jobid, struct claim *claim)
+bool space_let_go (struct space *space, uint64_t jobid, struct claim *claim)
 {
+    bool held = claim->held;
     char key[32];
 
     snprintf (key, sizeof (key), "%" PRIu64, jobid);
-    (void)json_object_del (space->held, key);
+    held |= json_object_del (space->held, key) == 0;
     claim->held = false;
+    return held;
 }
 
 void space_hold_failed (struct claim *claim)

@@ -121,10 +121,11 @@ void space_set_known (struct space *space);
  */
 json_t *space_held (const struct space *space);
 
-/* Hold a claim, or end that. Holding fails with ENOMEM.
+/* Hold a claim, or end that. Holding fails with ENOMEM. Ending returns false if there was
+ * nothing to end; a hold that the scheduler did not get (space_hold_failed()) ends, too.
  */
 int space_hold (struct space *space, uint64_t jobid, struct claim *claim);
-void space_let_go (struct space *space, uint64_t jobid, struct claim *claim);
+bool space_let_go (struct space *space, uint64_t jobid, struct claim *claim);
 
 /* Hold the storage that belongs to no job, by the id SPACE_NOBODY. Returns false if it
  * is unchanged.

@@ -208,9 +208,8 @@ void withheld_abandoned (struct job *job)
 void withheld_end (struct job *job)
 {
     job->claim.leaving = 0;
-    if (!job->claim.held)
+    if (!space_let_go (job->ctx->space, job->facts->id, &job->claim))
         return;
-    space_let_go (job->ctx->space, job->facts->id, &job->claim);
     commit_holds (job->ctx);
     if (!listens (job->ctx))
         return;
