@@ -37,6 +37,12 @@ static int compare_keys (const void *a, const void *b)
                    ((const struct holding *)b)->key);
 }
 
+static int compare_names (const void *a, const void *b)
+{
+    return strcmp (((const struct holding *)a)->persistent,
+                   ((const struct holding *)b)->persistent);
+}
+
 static void holding_destroy (struct holding *holding)
 {
     if (holding) {
@@ -49,6 +55,54 @@ static void holding_destroy (struct holding *holding)
     }
 }
 
+/* The first holding of a name, or NULL.
+ */
+static struct holding *find_named (const struct space *space, const char *name)
+{
+    struct holding sought = { .persistent = (char *)name };
+    struct holding **found = tfind (&sought, &space->named, compare_names);
+
+    return found ? *found : NULL;
+}
+
+/* Call this when the holding has got its name 'persistent'.
+ */
+static int join_namesakes (struct space *space, struct holding *holding)
+{
+    struct holding **first = tsearch (holding, &space->named, compare_names);
+
+    if (!first) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (*first != holding) {
+        holding->namesake = (*first)->namesake;
+        (*first)->namesake = holding;
+    }
+    return 0;
+}
+
+/* The next holding takes the place of the first in the tree, as their names are equal.
+ */
+static void leave_namesakes (struct space *space, struct holding *holding)
+{
+    struct holding **first;
+    struct holding *h;
+
+    if (!holding->persistent
+        || !(first = tfind (holding, &space->named, compare_names)))
+        return;
+    h = *first;
+    if (h == holding && holding->namesake)
+        *first = holding->namesake;
+    else if (h == holding)
+        tdelete (holding, &space->named, compare_names);
+    while (h && h != holding && h->namesake != holding)
+        h = h->namesake;
+    if (h && h != holding)
+        h->namesake = holding->namesake;
+}
+
 void space_destroy (struct space *space)
 {
     if (space) {
@@ -58,6 +112,7 @@ void space_destroy (struct space *space)
 
             space->list = holding->next;
             tdelete (holding, &space->tree, compare_keys);
+            leave_namesakes (space, holding);
             holding_destroy (holding);
         }
         dws_bytes_clear (&space->used);
@@ -214,6 +269,7 @@ static void remove_holding (struct space *space, struct holding *holding)
     else
         space->list = holding->next;
     leave_group (holding);
+    leave_namesakes (space, holding);
     tdelete (holding, &space->tree, compare_keys);
     holding_destroy (holding);
 }
@@ -314,10 +370,8 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
 void space_persistent (const struct space *space, const char *name,
                        struct dws_bytes *bytes)
 {
-    for (struct holding *h = space->list; h; h = h->next) {
-        if (h->persistent && !strcmp (h->persistent, name))
-            dws_bytes_add_map (bytes, &h->bytes, 1);
-    }
+    for (struct holding *h = find_named (space, name); h; h = h->namesake)
+        dws_bytes_add_map (bytes, &h->bytes, 1);
 }
 
 void space_persistent_outside (const struct space *space,
@@ -356,6 +410,7 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
     const char *namespace = SPACE_NAMESPACE;
     struct holding *holding;
     json_t *labels = NULL;
+    bool named;
 
     if (json_unpack (servers, "{s:{s:s s?s s?o}}",
                      "metadata", "name", &name, "namespace", &namespace,
@@ -372,9 +427,12 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
         return -1;
     holding->seen = true;
     holding->listed = true;
+    named = holding->persistent != NULL;
     if (copy_label (labels, DWS_LABEL_WORKFLOW, &holding->workflow) < 0
         || copy_label (labels, DWS_LABEL_PERSISTENT,
-                       &holding->persistent) < 0)
+                       &holding->persistent) < 0
+        || (!named && holding->persistent
+            && join_namesakes (space, holding) < 0))
         return -1;
     /* Count the layout of the claim until the object has its allocation sets. */
     if (!is_filled (servers) && holding->claim)

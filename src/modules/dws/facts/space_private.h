@@ -23,14 +23,16 @@ struct holding {
     bool listed;                // in the latest list of objects
     struct holding *next;
     struct holding *prev;
+    struct holding *namesake;   // the next with the same name 'persistent'
     struct holding **group;     // its list: of the claim, or of struct space
     struct holding *group_next;
     struct holding *group_prev;
 };
 
 /* A ledger can have ten thousand holdings, and a change concerns one of them or those
- * of one job. To find these without a walk over all, each holding is also in the list
- * of its claim, in 'unsettled' or in 'others'.
+ * of one job, or persistent storage of one name. To find these without a walk over all,
+ * each holding is also in the list of its claim, in 'unsettled' or in 'others', and in
+ * the list of its namesakes.
  */
 struct space {
     struct dws_bytes used;      // the sum of all
@@ -38,6 +40,7 @@ struct space {
     json_t *held;               // job id -> bytes of the claim
     json_t *freed;              // space_freed()
     void *tree;                 // of holdings, by key
+    void *named;                // of the first holding of each name 'persistent'
     struct holding *list;
     struct holding *unsettled;  // entries without a job, not settled yet
     struct holding *others;

@@ -358,13 +358,69 @@ static void test_held (void **state)
     assert_false (space_hold_outside (space));
     assert_json (space_held (space),
                  "{'0': {'r2': " G "}, '77': {'r1': " G "}}");
-    space_let_go (space, 77, &one);
+    assert_true (space_let_go (space, 77, &one));
     assert_false (one.held);
+    assert_false (space_let_go (space, 77, &one));
+    // also one that the scheduler did not get
+    assert_int_equal (space_hold (space, 77, &one), 0);
+    space_hold_failed (&one);
+    assert_true (space_let_go (space, 77, &one));
     learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), true);
     assert_true (space_hold_outside (space));
     assert_json (space_held (space), "{}");
     space_free (space, &one, true);
     space_destroy (space);
+}
+
+static void assert_named (const struct space *space, const char *name,
+                          const char *bytes)
+{
+    struct dws_bytes map = { 0 };
+
+    space_persistent (space, name, &map);
+    assert_bytes (&map, bytes);
+    dws_bytes_clear (&map);
+}
+
+/* Persistent storage of one name may have several Servers, which go in any order.
+ */
+static void test_named (void **state)
+{
+    static const char *const objects[] = {
+        SERVERS ("a", PERSISTENT ("p"), G, "r0"),
+        SERVERS ("b", PERSISTENT ("p"), G, "r1"),
+        SERVERS ("c", PERSISTENT ("p"), G, "r2"),
+    };
+    static const int orders[][3] = {
+        { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 },
+        { 2, 1, 0 },
+    };
+    static const char *const left[] = {
+        "{'r0': " G "}", "{'r1': " G "}", "{'r2': " G "}",
+    };
+
+    for (size_t i = 0; i < sizeof (orders) / sizeof (orders[0]); i++) {
+        struct space *space = make_space ();
+
+        assert_named (space, "p", "{}");
+        for (int j = 0; j < 3; j++) {
+            learn (space, objects[j], false);
+            learn (space, objects[j], false);   // once more changes nothing
+        }
+        learn (space, SERVERS ("d", PERSISTENT ("q"), G, "r0"), false);
+        assert_named (space, "p",
+                      "{'r0': " G ", 'r1': " G ", 'r2': " G "}");
+        learn (space, objects[orders[i][0]], true);
+        learn (space, objects[orders[i][1]], true);
+        assert_named (space, "p", left[orders[i][2]]);
+        learn (space, objects[orders[i][0]], false);
+        learn (space, objects[orders[i][2]], true);
+        assert_named (space, "p", left[orders[i][0]]);
+        learn (space, objects[orders[i][0]], true);
+        assert_named (space, "p", "{}");
+        assert_named (space, "q", "{'r0': " G "}");
+        space_destroy (space);
+    }
 }
 
 int main (void)
@@ -378,6 +434,7 @@ int main (void)
         cmocka_unit_test (test_keys),
         cmocka_unit_test (test_keys_again),
         cmocka_unit_test (test_held),
+        cmocka_unit_test (test_named),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
