@@ -21,6 +21,7 @@
 #include "facts/space.h"
 #include "facts/storages.h"
 #include "sched/pool.h"
+#include "tell/queued.h"
 
 /* Seconds between checks, and the upper bound on jobs parsed in each.
  */
@@ -84,7 +85,7 @@ static void find_rival (struct job *job, void *arg)
 
     if (!look->rival && job->facts->phase == DWS_PHASE_PENDING
         && (job->facts->commands & storage) && !job->facts->waits
-        && !has_data (job))
+        && !queued_is_stopped (job->ctx->queued, job) && !has_data (job))
         look->rival = nodes_of (job, look) <= look->all;
 }
 

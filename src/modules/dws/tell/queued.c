@@ -42,6 +42,7 @@ struct queued {
     void (*next)(struct queued *queued);        // when all are answered
     json_t *jobs;               // {ID: {"jobspec", "urgency"}}
     json_t *queues;             // {NAME: why it is stopped, or null}
+    json_t *last;               // 'queues' of the latest look with all answers, or NULL
 };
 
 /* The nodes that satisfy one constraint.
@@ -164,6 +165,8 @@ static void judge_all (struct queued *queued)
     struct job *job = NULL;
     json_t *rabbits;
 
+    json_decref (queued->last);
+    queued->last = json_copy (queued->queues);
     if (!queued->ctx->config->topology
         || !(rabbits = list_rabbits (queued->ctx, &asker)))
         return;
@@ -326,6 +329,13 @@ void queued_see_job (struct queued *queued, const struct job *job)
     }
 }
 
+bool queued_is_stopped (const struct queued *queued, const struct job *job)
+{
+    const char *queue = job->facts->queue;
+
+    return json_is_string (json_object_get (queued->last, queue ? queue : ""));
+}
+
 struct queued *queued_create (struct dws_ctx *ctx)
 {
     struct queued *queued;
@@ -348,6 +358,7 @@ void queued_destroy (struct queued *queued)
         flux_watcher_destroy (queued->timer);
         json_decref (queued->jobs);
         json_decref (queued->queues);
+        json_decref (queued->last);
         free (queued);
     }
 }

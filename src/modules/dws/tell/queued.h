@@ -19,4 +19,8 @@ void queued_destroy (struct queued *queued);
  */
 void queued_see_job (struct queued *queued, const struct job *job);
 
+/* Was the job's queue stopped at the latest check? False without one.
+ */
+bool queued_is_stopped (const struct queued *queued, const struct job *job);
+
 #endif /* !DWS_QUEUED_H */

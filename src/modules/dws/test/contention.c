@@ -13,6 +13,7 @@
 #include "facts/space.h"
 #include "facts/storages.h"
 #include "sched/pool.h"
+#include "tell/queued.h"
 #include "test/timers.h"
 
 #define URI "interthread://contention"
@@ -81,6 +82,11 @@ void pool_ask (struct pool *pool, pool_f told)
 {
     w.asked++;
     told (&w.ctx, w.nodes);
+}
+
+bool queued_is_stopped (const struct queued *queued, const struct job *job)
+{
+    return job->facts->queue && !strcmp (job->facts->queue, "stopped");
 }
 
 static void set_nodes (const char *text)
@@ -197,7 +203,7 @@ static void test_its_nodes (void **state)
  */
 static void test_no_rival (void **state)
 {
-    for (int how = 0; how < 6; how++) {
+    for (int how = 0; how < 7; how++) {
         setup ();
         switch (how) {
             case 0:
@@ -218,6 +224,9 @@ static void test_no_rival (void **state)
                 break;
             case 5:
                 w.facts[OTHER].resources = "[]";
+                break;
+            case 6:
+                w.facts[OTHER].queue = "stopped";
                 break;
         }
         assert_false (look_twice ());
