@@ -179,6 +179,27 @@ test_expect_success 'not where the scheduler keeps such jobs' '
 	rpc job-manager.dws.nodes "{}" &&
 	expect $one clean
 '
+# told JOBID: what the service has heard of whether others hold the job
+told () {
+	rpc dws.log >log.json &&
+	jq -c "[.requests[] | select(.name == \"create\"
+		and .payload.jobid == $(flux job id --to=dec $1)) | .payload.waits]" \
+		log.json
+}
+test_expect_success 'the service hears when a job in the queue is released' '
+	one=$(submit_dw --urgency=0 true) &&
+	expect $one priority && test "$(told $one)" = "[true]" &&
+	flux job urgency $one 16 &&
+	expect $one clean && test "$(told $one)" = "[true,false]"
+'
+test_expect_success FLUX_CORE 'and of dependencies that the job was submitted with' '
+	blocker=$(flux submit -N4 --exclusive sleep inf) && expect $blocker start &&
+	one=$(submit_dw --exclusive --dependency=afterany:$blocker true) &&
+	expect $one dependency-remove -m description=dws-create &&
+	test "$(told $one)" = "[true]" &&
+	flux cancel $blocker &&
+	expect $one clean && test "$(told $one)" = "[true,false]"
+'
 test_expect_success 'its events are in order' '
 	flux job eventlog $waiting >log &&
 	grep -o "dependency-add.*\|dependency-remove.*\|\

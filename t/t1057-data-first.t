@@ -235,6 +235,13 @@ test_expect_success 'a job that others hold is not staged in before they let go'
 	staged $held &&
 	ends $all && done_well $one && done_well $held && dws_clean
 '
+test_expect_success FLUX_CORE 'nor one that waits for the end of another job' '
+	plain 8 && all=$jobid &&
+	first xfs 20 -N1 --dependency=afterany:$all && one=$jobid &&
+	note $one "waiting for its other dependencies, or to be released" &&
+	test "$(places $one)" = "" &&
+	ends $all && done_well $one && dws_clean
+'
 load_again () {
 	flux module load "$DWS_MODULES/dws.so" && dws_wait_status ".agent.synced and .plugin"
 }

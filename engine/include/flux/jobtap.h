@@ -62,6 +62,7 @@ int flux_jobtap_jobspec_update_pack (flux_plugin_t *p, const char *fmt, ...);
 int flux_jobtap_jobspec_update_id_pack (flux_plugin_t *p, flux_jobid_t id,
                                         const char *fmt, ...);
 int flux_jobtap_job_subscribe (flux_plugin_t *p, flux_jobid_t id);
+void flux_jobtap_job_unsubscribe (flux_plugin_t *p, flux_jobid_t id);
 
 #ifdef __cplusplus
 }

@@ -348,6 +348,14 @@ int flux_jobtap_job_subscribe (flux_plugin_t *p, flux_jobid_t id)
     return 0;
 }
 
+void flux_jobtap_job_unsubscribe (flux_plugin_t *p, flux_jobid_t id)
+{
+    struct job *job = lookup_active (p, id);
+
+    if (job)
+        job_unsubscribe (job, p);
+}
+
 /* A prolog can begin until the job is handed to exec, an epilog while it is
  * in CLEANUP; both end in any case but that one.
  */

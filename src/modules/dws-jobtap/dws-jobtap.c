@@ -48,16 +48,36 @@ static int callback_failed (struct jobtap_job *job, const char *what)
     return -1;
 }
 
+/* Flux adds the dependencies of a job that is submitted, and posts their events, before
+ * job.new. job.new reports errors.
+ */
+static int create_cb (flux_plugin_t *p,
+                      const char *topic,
+                      flux_plugin_arg_t *args,
+                      void *arg)
+{
+    struct jobtap_job *job;
+    int state = -1;
+
+    (void)flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN, "{s:i}",
+                                  "state", &state);
+    if (state == FLUX_JOB_STATE_NEW
+        && (job = jobtap_job_create (arg, args))
+        && flux_jobtap_job_subscribe (p, job->id) < 0)
+        safe_log_error (job->ctx->h, "dws: %s: %s", job->idf58, topic);
+    return 0;
+}
+
 static int new_cb (flux_plugin_t *p,
                    const char *topic,
                    flux_plugin_arg_t *args,
                    void *arg)
 {
     struct jobtap *ctx = arg;
-    struct jobtap_job *job;
+    struct jobtap_job *job = current_job (ctx);
     int state;
 
-    if (!(job = jobtap_job_create (ctx, args))) {
+    if (!job && !(job = jobtap_job_create (ctx, args))) {
         if (errno == 0)
             return 0;
         flux_jobtap_raise_exception (p,
@@ -68,6 +88,11 @@ static int new_cb (flux_plugin_t *p,
                                      strerror (errno));
         return -1;
     }
+    job->accepted = true;
+    /* A plugin hears of events in the order of subscription: one that was loaded before
+     * this plugin, and subscribes here as is usual, comes first.
+     */
+    flux_jobtap_job_unsubscribe (p, job->id);
     if (flux_jobtap_job_subscribe (p, job->id) < 0
         || flux_plugin_arg_unpack (args,
                                    FLUX_PLUGIN_ARG_IN,
@@ -223,14 +248,18 @@ static bool is_move (const char *name, json_t *entry)
             || json_object_get (context, "attributes.system.bank"));
 }
 
-/* A repeated request tells the dws service what has changed while it holds the job. A job
- * without the name of its user has made no request yet.
+/* Repeat the request for a job without nodes: it tells the dws service what has changed.
+ * A job without the name of its user has made no request yet, nor has one for which the
+ * callback for DEPEND is still to come.
  */
 static void create_again (struct jobtap_job *job)
 {
-    if (!job->nameless
-        && jobtap_facts_depend_held (&job->facts)
-        && jobtap_job_state (job) == FLUX_JOB_STATE_DEPEND
+    int state = jobtap_job_state (job);
+    bool asked = job->facts.posted.depend || job->facts.depend_added
+                 || state == FLUX_JOB_STATE_PRIORITY
+                 || state == FLUX_JOB_STATE_SCHED;
+
+    if (!job->nameless && asked && jobtap_job_is_early (job)
         && jobtap_request_create (job) < 0)
         safe_log_error (job->ctx->h, "dws: %s: dws.create", job->idf58);
 }
@@ -316,6 +345,7 @@ int flux_plugin_init (flux_plugin_t *p)
     }
     const struct flux_plugin_handler tab[] = {
         { "job.validate", jobtap_validate_cb, ctx },
+        { "job.create", create_cb, ctx },
         { "job.new", new_cb, ctx },
         { "job.state.depend", depend_cb, ctx },
         { "job.state.priority", jobtap_queue_priority_cb, ctx },

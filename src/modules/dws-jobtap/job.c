@@ -470,6 +470,8 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
     json_t *place;
     json_t *o = NULL;
 
+    if (!job->accepted)
+        return json_null ();
     if (!(phase = jobtap_facts_phase (facts, jobtap_job_state (job))))
         return json_null ();
     /* A nameless job has no workflow. */

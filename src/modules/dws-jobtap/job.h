@@ -63,6 +63,7 @@ struct jobtap_job {
     bool nameless;              // 'dw' still lacks the name of the user
     char *dw_error;             // why 'dw' could not be parsed, or NULL
     struct jobtap_facts facts;
+    bool accepted;              // false until job.new: its submission may fail
     bool known;                 // false until the eventlog has been read
     bool kept;                  // its priority is 0, see queue.h
     enum jobtap_taken taken;

@@ -122,7 +122,9 @@ int jobtap_request_create (struct jobtap_job *job)
         errno = ENOMEM;
     ERRNO_SAFE (json_decref (o));
     ERRNO_SAFE (json_decref (place));
-    if (await_request (job, f, request_answer_cb, DWS_DEPENDENCY) < 0)
+    if (await_request (job, f, request_answer_cb,
+                       jobtap_facts_depend_held (&job->facts)
+                       ? DWS_DEPENDENCY : NULL) < 0)
         return -1;
     if (job->taken == JOBTAP_TAKEN_NO)
         job->taken = JOBTAP_TAKEN_MAYBE;

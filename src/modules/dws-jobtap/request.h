@@ -11,6 +11,8 @@
 
 #include "job.h"
 
+/* For a job that the plugin does not hold any more a failure is logged only.
+ */
 int jobtap_request_create (struct jobtap_job *job);
 
 /* Fetch R from the KVS, then send dws.setup.

@@ -43,7 +43,7 @@ static bool defer_request (struct jobtap *ctx,
                            struct jobtap_job *job,
                            const flux_msg_t *msg)
 {
-    if (!job || job->known)
+    if (!job || job->known || !job->accepted)
         return false;
     if (flux_msglist_append (ctx->deferred, msg) < 0)
         answer_error (ctx, msg, NULL);

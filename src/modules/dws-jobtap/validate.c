@@ -26,9 +26,13 @@
 #include "user.h"
 #include "validate.h"
 
+/* The job that is updated, or NULL: it is being submitted.
+ */
 static struct jobtap_job *current_job (void *arg)
 {
-    return jobtap_job_lookup (arg, FLUX_JOBTAP_CURRENT_JOB);
+    struct jobtap_job *job = jobtap_job_lookup (arg, FLUX_JOBTAP_CURRENT_JOB);
+
+    return job && job->accepted ? job : NULL;
 }
 
 /* Check where the job's nodes are to be, without the mapping: a rabbit may be unknown.

@@ -67,6 +67,18 @@ static struct job *known_job (struct dws_ctx *ctx, json_int_t id)
     return job;
 }
 
+/* A repeated request tells of changes. The job was permitted by the first.
+ */
+static int permit (struct dws_ctx *ctx, const struct dws_job *facts,
+                   dws_error_t *error)
+{
+    const struct job *job = jobs_find (ctx->jobs, facts->id);
+
+    if (job && job->facts->directives)
+        return 0;
+    return persistent_permitted (ctx, facts, error);
+}
+
 static void create_cb (flux_t *h, flux_msg_handler_t *mh,
                        const flux_msg_t *msg, void *arg)
 {
@@ -79,7 +91,7 @@ static void create_cb (flux_t *h, flux_msg_handler_t *mh,
     if (flux_request_unpack (msg, NULL, "o", &payload) == 0
         && (facts = dws_job_decode_request (payload, &error)))
         facts->absent = sync_done (ctx->sync);
-    if (!facts || persistent_permitted (ctx, facts, &error) < 0) {
+    if (!facts || permit (ctx, facts, &error) < 0) {
         ERRNO_SAFE_BLOCK;
         dws_job_destroy (facts);
     }

@@ -188,6 +188,7 @@ static struct jobtap_job *make_job (struct jobtap *ctx)
     job = jobtap_job_create (ctx, args);
     flux_plugin_arg_destroy (args);
     assert_non_null (job);
+    job->accepted = true;
     return job;
 }
 
