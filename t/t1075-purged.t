@@ -88,6 +88,15 @@ test_expect_success 'who waits for its data is told that it is out' '
 	flux kvs get dws.moved >moved &&
 	jq -e "map(.id) | index($(flux job id --to=dec $jobid)) != null" moved
 '
+test_expect_success 'also if the plugin was away when it was purged' '
+	leaves &&
+	next=$(flux submit -N1 --dependency=dws-out:$jobid true) &&
+	dws_wait_event $next dependency-add &&
+	flux jobtap remove dws-jobtap.so &&
+	purge $jobid && dws_ctl release DataOut && outlived && no_directory &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	dws_wait_event $next clean && flux job status $next
+'
 test_expect_success 'no more is kept of one user, and that does not cost another' '
 	flux module remove dws &&
 	jq -cn "[{id: 8, userid: 4242}, (range(256) | {id: ., userid: $(id -u)})]" \

@@ -155,13 +155,15 @@ static bool was_posted (struct dependency *dep, json_t *entries,
 }
 
 /* The plugin or Flux has started again: the dependency may be fulfilled, while
- * another holds the job still.
+ * another holds the job still. A target that is not there any more was purged meanwhile,
+ * which says nothing of its data.
  */
 static void resume_cb (flux_future_t *f, void *arg)
 {
     struct dependency *dep = arg;
     json_t *entries;
     dws_error_t error;
+    bool added;
 
     if (flux_rpc_get_unpack (f, "{s:o}", "eventlog", &entries) < 0) {
         dependency_broken (dep, "reading the eventlog of the job");
@@ -171,11 +173,17 @@ static void resume_cb (flux_future_t *f, void *arg)
         dependency_settle (dep);
         return;
     }
-    if (check_target (dep, &error) < 0)
-        dependency_fail (dep, error.text);
-    else if (!was_posted (dep, entries, "dependency-add")
-             && flux_jobtap_dependency_add (dep->ctx->p, dep->id,
-                                            dep->description) < 0)
+    added = was_posted (dep, entries, "dependency-add");
+    if (check_target (dep, &error) < 0) {
+        if (errno != ENOENT || !added) {
+            dependency_fail (dep, error.text);
+            return;
+        }
+        dep->over = true;
+    }
+    if (!added
+        && flux_jobtap_dependency_add (dep->ctx->p, dep->id,
+                                       dep->description) < 0)
         dependency_broken (dep, "it could not be added");
     else
         dependency_begin (dep);
