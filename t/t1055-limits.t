@@ -157,6 +157,19 @@ test_expect_success FLUX_CORE 'nobody gets there by way of another queue' '
 	dws_ctl release Proposal &&
 	done_well $jobid
 '
+test_expect_success FLUX_CORE 'a limit that is new binds no other update of a job in the queue' '
+	limits </dev/null &&
+	blocker=$(flux submit -N8 --exclusive sleep inf) &&
+	dws_wait_event $blocker start &&
+	ask 5 && dws_wait_event $jobid priority &&
+	limits <<-EOF &&
+	[rabbit.limits.everybody]
+	job = "4GiB"
+	EOF
+	env FLUX_HANDLE_ROLEMASK=0x2 FLUX_HANDLE_USERID=$(id -u) \
+		flux update $jobid duration=1m &&
+	ends $blocker && done_well $jobid
+'
 test_expect_success 'the user by number, and the group, are found out about' '
 	limits <<-EOF &&
 	[rabbit.limits.others]

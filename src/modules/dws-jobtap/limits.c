@@ -38,11 +38,24 @@ static bool has_storage (const struct dws_directives *dirs)
     return (dws_commands (dirs) & ~DWS_COMMAND_DESTROY_PERSISTENT) != 0;
 }
 
+/* The bank and the queue before the update.
+ */
+static json_t *place_before (struct jobtap_job *job)
+{
+    flux_plugin_arg_t *args = flux_jobtap_job_lookup (job->ctx->p, job->id);
+    json_t *place = args ? jobtap_args_place (args) : NULL;
+
+    flux_plugin_arg_destroy (args);
+    return place;
+}
+
 int jobtap_limits_validate (struct jobtap *ctx,
                             flux_plugin_arg_t *args,
+                            struct jobtap_job *job,
                             const struct dws_directives *dirs,
                             dws_error_t *error)
 {
+    json_t *before;
     json_t *resources;
     json_t *place;
     json_int_t userid;
@@ -50,9 +63,10 @@ int jobtap_limits_validate (struct jobtap *ctx,
 
     if (!dws_limits_any (ctx->config->storage_limits))
         return 0;
+    before = job ? place_before (job) : NULL;
     if (!(place = jobtap_args_place (args)))
         rc = dws_error_nomem (error);
-    else if (has_storage (dirs)) {
+    else if (!json_equal (before, place) && has_storage (dirs)) {
         if (flux_plugin_arg_unpack (args,
                                     FLUX_PLUGIN_ARG_IN,
                                     "{s:I s:{s:o}}",
@@ -64,6 +78,7 @@ int jobtap_limits_validate (struct jobtap *ctx,
             rc = check (ctx, userid, place, resources, dirs, error);
     }
     json_decref (place);
+    json_decref (before);
     return rc;
 }
 

@@ -11,11 +11,13 @@
 #include "libdws/directive/directive.h"
 #include "job.h"
 
-/* Check the job against the limits. Fails with EPERM and a text for the user, or with
- * ENOMEM.
+/* Check the job against the limits. 'job' is the record of a job that is updated, or
+ * NULL at submission. An update is checked only if it sets another bank or queue. Fails
+ * with EPERM and a text for the user, or with ENOMEM.
  */
 int jobtap_limits_validate (struct jobtap *ctx,
                             flux_plugin_arg_t *args,
+                            struct jobtap_job *job,
                             const struct dws_directives *dirs,
                             dws_error_t *error);
 

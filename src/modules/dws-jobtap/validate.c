@@ -197,7 +197,8 @@ int jobtap_validate_cb (flux_plugin_t *p,
         commands = dws_commands (dirs);
         rc = jobtap_limits_lifetime (ctx, dirs, &error);
         if (rc == 0)
-            rc = jobtap_limits_validate (ctx, args, dirs, &error);
+            rc = jobtap_limits_validate (ctx, args, current_job (ctx), dirs,
+                                         &error);
         sized = has_size (dirs);
         dws_directives_destroy (dirs);
         if (rc < 0)
