@@ -92,6 +92,12 @@ test_expect_success 'nor does one without such a queue have any' '
 	constraints null &&
 	ran "node[13]"
 '
+test_expect_success 'its owner is told that nodes without a working rabbit are not free' '
+	full && jobid=$(flux submit -N2 -q all -S dw="$DWS_DIRECTIVE" true) &&
+	note "nodes: it needs 2, 0 of 4 are free .2 busy, 2 without a working rabbit" &&
+	flux rabbit show $jobid >show.out && grep "2 without a working rabbit" show.out &&
+	flux cancel $jobid $blockers
+'
 test_expect_success FLUX_CORE 'one that is moved runs on a good node there' '
 	full && pending &&
 	move right &&

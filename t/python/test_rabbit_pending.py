@@ -104,6 +104,16 @@ def test_only_nodes_that_the_job_may_have_are_counted() -> None:
     assert found is not None and found["text"].startswith("its turn:")
 
 
+def test_a_node_without_a_working_rabbit_is_not_free() -> None:
+    status = {"all": ALL, "allocated": None, "down": part("1", "0-7")}
+    found = dws.shortage(status, resources(3), None, RABBITS, "node[0-1]")
+    assert found is not None and found["text"] == (
+        "nodes to come up: it needs 3, and 2 of 4 are up and have a working rabbit"
+    )
+    places = {place["rabbit"]: Place(**place) for place in found["places"]}
+    assert places["rabbit0"] == Place("rabbit0", "Ready", 500 * GIB, broken=1, down=1)
+
+
 def test_what_would_have_to_change() -> None:
     need = Need(3, 1, 100, False, 0)
     assert pending.reasons(

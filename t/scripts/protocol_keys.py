@@ -58,7 +58,8 @@ def main() -> int:
         ("losses", status["losses"], keys_after(text, "`losses` in `dws.status` is")),
         ("JOB", job, [*plain, *keys_after(text, "the instance owner, `JOB` and")]),
         ("workflow", job["workflow"], keys_after(text, "`workflow` has")),
-        ("a rabbit", listed["rabbits"][0], keys_after(text, "`{rabbits}`, each")),
+        ("rabbits", listed, keys_after(text, '`"rabbits"`:')),
+        ("a rabbit", listed["rabbits"][0], keys_after(text, "each of `rabbits` is")),
     ]
     wrong = [row for row in rows if not compare(*row)]
     return 1 if wrong else 0

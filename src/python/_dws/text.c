@@ -509,14 +509,15 @@ static json_t *encode_places (const struct dws_places *places)
     for (size_t i = 0; i < places->count; i++) {
         const struct dws_place *p = &places->list[i];
 
-        if (p->free + p->busy + p->down > 0
+        if (p->free + p->busy + p->broken + p->down > 0
             && json_array_append_new (result, json_pack (
-                                          "{s:s s:s s:I s:I s:I s:I}",
+                                          "{s:s s:s s:I s:I s:I s:I s:I}",
                                           "rabbit", p->rabbit,
                                           "state", p->state,
                                           "space", p->space,
                                           "free", p->free,
                                           "busy", p->busy,
+                                          "broken", p->broken,
                                           "down", p->down)) < 0) {
             json_decref (result);
             return NULL;
@@ -532,22 +533,24 @@ static json_t *shortage (struct call *call)
     json_t *resources = NULL;
     json_t *constraint = NULL;
     json_t *rabbits = NULL;
+    const char *bad = NULL;
     struct dws_pool *pool = NULL;
     struct dws_places *places = NULL;
     char text[DWS_SHORTAGE_SIZE];
     json_t *result = NULL;
     struct dws_need n;
 
-    if (json_unpack (call->args[1], "{s:o s:o s:o}", "resources", &resources,
-                     "constraint", &constraint, "rabbits", &rabbits) < 0) {
+    if (json_unpack (call->args[1], "{s:o s:o s:o s?s}", "resources", &resources,
+                     "constraint", &constraint, "rabbits", &rabbits,
+                     "bad", &bad) < 0) {
         dws_error (&call->error, EINVAL, "job: malformed");
         return NULL;
     }
     if (!dws_need_read (resources, &n))
         return json_null ();
     if ((pool = dws_pool_create (call->args[0], &call->error))
-        && (places = dws_places_create (pool, constraint, rabbits, n.cores,
-                                        &call->error)))
+        && (places = dws_places_create (pool, constraint, rabbits, bad,
+                                        n.cores, &call->error)))
         result = json_pack ("{s:s s:o}",
                             "text", dws_shortage_text (&n, places, text),
                             "places", encode_places (places));

@@ -276,13 +276,26 @@ def need(resources: Json) -> dict[str, Any] | None:
 
 
 def shortage(
-    status: Json, resources: Json, constraint: Json, rabbits: Json
+    status: Json, resources: Json, constraint: Json, rabbits: Json, bad: str = ""
 ) -> dict[str, Any] | None:
     """Why a queued job has no nodes yet: `text`, a clause, and `places`, its nodes by
     rabbit. `status` is an answer to resource.sched-status, `rabbits` a list of
-    dws.status. None for a job that requests anything but nodes. Raises ValueError."""
+    dws.status, `bad` a hostlist of nodes that it cannot use. None for a job that
+    requests anything but nodes. Raises ValueError."""
     job = {"resources": resources, "constraint": constraint, "rabbits": rabbits}
+    job["bad"] = bad
     return cast("dict[str, Any] | None", _call("shortage", status, job))
+
+
+def uses_storage(dw: Json) -> bool:
+    """Whether a job with this attribute ``dw`` uses storage. A job that only destroys
+    persistent storage uses none, and can do so while the rabbits of its nodes are down.
+    The plugin refuses directives that cannot be parsed; without it they count."""
+    try:
+        found = parse_directives(dw)["directives"]
+    except DirectiveError:
+        return True
+    return any(one["command"] != "destroy_persistent" for one in found)
 
 
 def drives(status: Json) -> Drives:

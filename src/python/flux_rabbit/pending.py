@@ -49,6 +49,7 @@ class Place:
     space: int = 0  # bytes
     free: int = 0
     busy: int = 0
+    broken: int = 0  # up, without a working rabbit
     down: int = 0
 
     def groups(self, need: Need, gib: int) -> int:
@@ -92,7 +93,7 @@ def reasons(need: Need, where: list[Place]) -> list[str]:
     gib = need.gib
     where = sorted(where, key=lambda p: (-p.groups(need, gib), not p.rabbit, p.rabbit))
     for place in where:
-        total = place.free + place.busy + place.down
+        total = place.free + place.busy + place.broken + place.down
         text = f"{place.rabbit or 'no rabbit'}: {place.free} of {total} nodes"
         if gib and not place.rabbit:
             lines.append(f"{text} free, no storage")
@@ -121,9 +122,9 @@ class Explainer:
         self._handle = handle
         self._rabbits = handle.rpc(names.TOPIC_STATUS, {"list": "rabbits"})
         self._nodes = handle.rpc("resource.sched-status")
-        self._there: tuple[Object, list[Object]] | None = None
+        self._there: tuple[Object, Object] | None = None
         self._queues: dict[str, str] = {}
-        self._known: dict[tuple[Need, str], Pending | None] = {}
+        self._known: dict[tuple[Need, str, bool], Pending | None] = {}
 
     def explain(self, job: Object, jobspec: Object) -> Pending | None:
         """Why `job` (of job-list) has no nodes yet; None if it requests anything but
@@ -138,9 +139,10 @@ class Explainer:
         if stopped := self._queue(str(system.get("queue") or "")):
             return Pending(stopped)
         constraint = system.get("constraints")
-        key = (need, json.dumps(constraint, sort_keys=True))
+        linked = dws.uses_storage(system.get("dw"))
+        key = (need, json.dumps(constraint, sort_keys=True), linked)
         if key not in self._known:
-            self._known[key] = self._look(need, resources, constraint)
+            self._known[key] = self._look(need, resources, constraint, linked)
         return self._known[key]
 
     def _queue(self, queue: str) -> str:
@@ -154,12 +156,14 @@ class Explainer:
         return self._queues[queue]
 
     def _look(
-        self, need: Need, resources: list[Any], constraint: Object | None
+        self, need: Need, resources: list[Any], constraint: Object | None, linked: bool
     ) -> Pending | None:
         if self._there is None:
-            self._there = (self._nodes.get(), self._rabbits.get()["rabbits"])
-        status, rabbits = self._there
-        found = dws.shortage(status, resources, constraint, rabbits)
+            self._there = (self._nodes.get(), self._rabbits.get())
+        status, listed = self._there
+        bad = listed.get(names.BAD_PROPERTY, "") if linked else ""
+        rabbits = listed["rabbits"]
+        found = dws.shortage(status, resources, constraint, rabbits, bad)
         if found is None:
             return None
         where = [Place(**place) for place in found["places"]]

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/clean.h"
 #include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
 #include "shortage.h"
@@ -107,7 +108,9 @@ void dws_places_destroy (struct dws_places *places)
     }
 }
 
-static int note_hosts (json_t *by_host, const char *hosts, size_t place)
+/* Map each of the hosts to 'value'.
+ */
+static int note_hosts (json_t *by_host, const char *hosts, size_t value)
 {
     struct hosts_walk walk;
     const char *host;
@@ -118,7 +121,7 @@ static int note_hosts (json_t *by_host, const char *hosts, size_t place)
     if (hosts_walk_begin (&walk, hosts) < 0)
         return -1;
     while (rc == 0 && (host = hosts_walk_next (&walk)))
-        rc = json_object_set_new (by_host, host, json_integer (place));
+        rc = json_object_set_new (by_host, host, json_integer (value));
     hosts_walk_end (&walk);
     return rc;
 }
@@ -164,13 +167,15 @@ error:
 
 static void count_host (struct dws_place *place, const struct dws_pool *pool,
                         const char *host, enum dws_goodness good,
-                        int64_t cores)
+                        bool bad, int64_t cores)
 {
     int64_t all = 0;
     int64_t left = dws_pool_cores (pool, host, &all);
 
     if (good == DWS_POOL_DOWN)
         place->down++;
+    else if (bad)
+        place->broken++;
     else if (left > 0 && left >= (cores > 0 ? cores : all))
         place->free++;
     else
@@ -180,10 +185,12 @@ static void count_host (struct dws_place *place, const struct dws_pool *pool,
 struct dws_places *dws_places_create (const struct dws_pool *pool,
                                       json_t *constraint,
                                       json_t *rabbits,
+                                      const char *bad,
                                       int64_t cores,
                                       dws_error_t *error)
 {
     json_t *by_host = json_object ();
+    json_t *broken = json_object ();
     json_t *all = dws_pool_nodes (pool, NULL, NULL, error);
     json_t *allowed = all ? dws_pool_nodes (pool, constraint, NULL, error)
                           : NULL;
@@ -193,7 +200,13 @@ struct dws_places *dws_places_create (const struct dws_pool *pool,
 
     if (all && !allowed && errno == EINVAL)
         allowed = json_incref (all);
-    if (!by_host || !allowed || !(places = make_places (rabbits, by_host, error)))
+    if (!by_host || !broken || !allowed)
+        goto done;
+    if (bad && note_hosts (broken, bad, 1) < 0) {
+        dws_error (error, EINVAL, "malformed list of nodes without a rabbit");
+        goto done;
+    }
+    if (!(places = make_places (rabbits, by_host, error)))
         goto done;
     places->limited = json_object_size (allowed) < json_object_size (all);
     json_object_foreach (allowed, host, value) {
@@ -202,10 +215,11 @@ struct dws_places *dws_places_create (const struct dws_pool *pool,
                          : places->count - 1;
 
         count_host (&places->list[i], pool, host, json_integer_value (value),
-                    cores);
+                    json_object_get (broken, host) != NULL, cores);
     }
 done:
     ERRNO_SAFE (json_decref (by_host));
+    ERRNO_SAFE (json_decref (broken));
     ERRNO_SAFE (json_decref (all));
     ERRNO_SAFE (json_decref (allowed));
     return places;
@@ -244,33 +258,48 @@ static int64_t groups (const struct dws_places *places,
     return total;
 }
 
+/* '*before' separates the counts.
+ */
+static void add_count (struct dws_text *t, int64_t count, const char *what,
+                       const char **before)
+{
+    if (count > 0) {
+        dws_say (t, "%s%" PRId64 " %s", *before, count, what);
+        *before = ", ";
+    }
+}
+
 static void add_nodes (const struct dws_places *places, int64_t total,
                        char buf[DWS_SHORTAGE_SIZE])
 {
+    struct dws_text t = { .buf = buf, .size = DWS_SHORTAGE_SIZE };
     const char *limited = places->limited ? " that it may have" : "";
+    const char *before = " (";
     struct dws_place sum = { 0 };
-    char busy[40] = "";
-    char down[60] = "";
+    int64_t good;
+    int64_t all;
 
     for (size_t i = 0; i < places->count; i++) {
         sum.free += places->list[i].free;
         sum.busy += places->list[i].busy;
+        sum.broken += places->list[i].broken;
         sum.down += places->list[i].down;
     }
-    if (sum.free + sum.busy < total) {
-        snprintf (buf, DWS_SHORTAGE_SIZE, "nodes to come up: it needs %" PRId64
-                  ", and %" PRId64 " of %" PRId64 "%s are up", total,
-                  sum.free + sum.busy, sum.free + sum.busy + sum.down, limited);
+    good = sum.free + sum.busy;
+    all = good + sum.broken + sum.down;
+    if (good < total) {
+        dws_say (&t, "nodes to come up: it needs %" PRId64 ", and %" PRId64
+                 " of %" PRId64 "%s are up%s", total, good, all, limited,
+                 sum.broken > 0 ? " and have a working rabbit" : "");
         return;
     }
-    if (sum.busy > 0)
-        snprintf (busy, sizeof (busy), "%" PRId64 " busy", sum.busy);
-    if (sum.down > 0)
-        snprintf (down, sizeof (down), "%s%" PRId64 " down or drained",
-                  *busy ? ", " : "", sum.down);
-    snprintf (buf, DWS_SHORTAGE_SIZE, "nodes: it needs %" PRId64 ", %" PRId64
-              " of %" PRId64 "%s are free (%s%s)", total, sum.free,
-              sum.free + sum.busy + sum.down, limited, busy, down);
+    dws_say (&t, "nodes: it needs %" PRId64 ", %" PRId64 " of %" PRId64 "%s are"
+             " free", total, sum.free, all, limited);
+    add_count (&t, sum.busy, "busy", &before);
+    add_count (&t, sum.broken, "without a working rabbit", &before);
+    add_count (&t, sum.down, "down or drained", &before);
+    if (all > sum.free)
+        dws_say (&t, ")");
 }
 
 const char *dws_shortage_text (const struct dws_need *need,

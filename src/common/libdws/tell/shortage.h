@@ -40,6 +40,7 @@ struct dws_place {
     int64_t space;              // bytes that are free on the rabbit
     int64_t free;               // nodes with enough idle cores
     int64_t busy;
+    int64_t broken;             // up, without a working rabbit
     int64_t down;               // or drained
 };
 
@@ -52,11 +53,13 @@ struct dws_places {
 /* Count the nodes that a job may have by its constraint (RFC 31, NULL: all; one that
  * cannot be read is the scheduler's to refuse) and that have 'cores' idle cores (0: all).
  * 'rabbits' is an array of {name, state, free, nodes}, as dws.status lists them;
- * the strings of the result belong to it. Fails with EINVAL or ENOMEM.
+ * the strings of the result belong to it. 'bad' is a hostlist of nodes without a working
+ * rabbit, which the job may not have; NULL: it may. Fails with EINVAL or ENOMEM.
  */
 struct dws_places *dws_places_create (const struct dws_pool *pool,
                                       json_t *constraint,
                                       json_t *rabbits,
+                                      const char *bad,
                                       int64_t cores,
                                       dws_error_t *error);
 void dws_places_destroy (struct dws_places *places);

@@ -474,6 +474,11 @@ void health_stuck (struct health *health, const char *hosts)
     ask_nodes (health);
 }
 
+const char *health_bad (const struct health *health)
+{
+    return health->now.bad ? health->now.bad : "";
+}
+
 json_t *health_status (const struct health *health)
 {
     const struct dws_health *now = &health->now;
@@ -495,7 +500,7 @@ json_t *health_status (const struct health *health)
                       "scheduler", scheduler_name (ctx->scheduler),
                       "settled", settled,
                       "down", down,
-                      DWS_BAD_PROPERTY, now->bad ? now->bad : "");
+                      DWS_BAD_PROPERTY, health_bad (health));
 }
 
 struct health *health_create (struct dws_ctx *ctx)

@@ -50,6 +50,10 @@ void health_plugin_arrived (struct health *health);
  */
 void health_stuck (struct health *health, const char *hosts);
 
+/* The nodes without a working rabbit: a hostlist, borrowed.
+ */
+const char *health_bad (const struct health *health);
+
 /* For dws.status: a new object.
  */
 json_t *health_status (const struct health *health);

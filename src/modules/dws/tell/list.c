@@ -11,9 +11,11 @@
 #include "libdws/health/usable.h"
 #include "libdws/storage/bytes.h"
 #include "libdws/storage/drives.h"
+#include "libutil/names.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/storages.h"
+#include "health/health.h"
 #include "health/suspects.h"
 #include "tell/list.h"
 
@@ -257,7 +259,8 @@ json_t *list_rabbits (struct dws_ctx *ctx, const struct asker *asker)
         rc = json_array_append_new (rabbits,
                                     encode_rabbit (ctx, asker, i, &counts));
     if (rc == 0)
-        o = json_pack ("{s:O}", "rabbits", rabbits);
+        o = json_pack ("{s:O s:s}", "rabbits", rabbits,
+                       DWS_BAD_PROPERTY, health_bad (ctx->health));
     dws_bytes_clear (&counts);
     json_decref (rabbits);
     if (!o)

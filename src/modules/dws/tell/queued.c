@@ -10,12 +10,14 @@
 #include <string.h>
 #include <flux/core.h>
 
+#include "libdws/directive/command.h"
 #include "libdws/tell/shortage.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/timer.h"
 #include "facts/config.h"
+#include "health/health.h"
 #include "sched/pool.h"
 #include "tell/annotate.h"
 #include "tell/list.h"
@@ -49,6 +51,7 @@ struct queued {
  */
 struct places_of {
     json_t *constraint;
+    const char *bad;            // nodes that do not count as free, or NULL
     int64_t cores;
     struct dws_places *places;
 };
@@ -101,7 +104,8 @@ static void asked_all (struct queued *queued, void (*next)(struct queued *))
 
 static const struct dws_places *count (struct queued *queued, json_t *rabbits,
                                        struct places_of counted[COUNTED_MAX],
-                                       json_t *constraint, int64_t cores)
+                                       json_t *constraint, const char *bad,
+                                       int64_t cores)
 {
     dws_error_t error;
 
@@ -110,22 +114,31 @@ static const struct dws_places *count (struct queued *queued, json_t *rabbits,
 
         if (!c->places) {
             if (!(c->places = dws_places_create (pool_last (queued->ctx->pool),
-                                                 constraint, rabbits, cores,
-                                                 &error))) {
+                                                 constraint, rabbits, bad,
+                                                 cores, &error))) {
                 safe_log (queued->ctx->h, LOG_ERR, "queued jobs: %s",
                           error.text);
                 return NULL;
             }
             c->constraint = constraint;
+            c->bad = bad;
             c->cores = cores;
             return c->places;
         }
-        if (c->cores == cores && (constraint ? json_equal (c->constraint,
-                                                           constraint)
-                                             : !c->constraint))
+        if (c->cores == cores && c->bad == bad
+            && (constraint ? json_equal (c->constraint, constraint)
+                           : !c->constraint))
             return c->places;
     }
     return NULL;
+}
+
+/* The scheduler gives nodes without a working rabbit to no job that uses storage.
+ */
+static const char *bad_for (const struct job *job)
+{
+    return (job->facts->commands & ~DWS_COMMAND_DESTROY_PERSISTENT)
+           ? health_bad (job->ctx->health) : NULL;
 }
 
 static void judge (struct queued *queued, struct job *job, json_t *rabbits,
@@ -152,7 +165,8 @@ static void judge (struct queued *queued, struct job *job, json_t *rabbits,
         annotate_shortage (job, "its release: it is held, with urgency 0");
     else if (stopped)
         annotate_shortage (job, stopped);
-    else if ((places = count (queued, rabbits, counted, constraint, need.cores)))
+    else if ((places = count (queued, rabbits, counted, constraint,
+                              bad_for (job), need.cores)))
         annotate_shortage (job, dws_shortage_text (&need, places, text));
     else
         annotate_shortage (job, "");

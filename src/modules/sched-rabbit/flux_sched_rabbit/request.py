@@ -223,22 +223,11 @@ def _parse_duration(value: Json) -> float:
     return duration_s
 
 
-def _uses_storage(dw: Json) -> bool:
-    """Whether a job with this attribute ``dw`` uses storage. A job that only destroys
-    persistent storage uses none, and can do so while the rabbits of its nodes are down.
-    The plugin refuses directives that cannot be parsed; without it they count."""
-    try:
-        found = dws.parse_directives(dw)["directives"]
-    except dws.DirectiveError:
-        return True
-    return any(one["command"] != "destroy_persistent" for one in found)
-
-
 def _parse(jobspec: Json) -> Request:
     system = jobspec.get("attributes", {}).get("system") or {}
     fields: dict[str, Any] = {
         "duration_s": _parse_duration(system.get("duration")),
-        "linked": _uses_storage(system.get("dw")),
+        "linked": dws.uses_storage(system.get("dw")),
     }
     resources = jobspec["resources"]
     constraint = None

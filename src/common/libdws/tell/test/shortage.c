@@ -65,6 +65,15 @@ static const struct {
     { { 3, 1, 100, 0, false },
       { { "r0", "Ready", 1024 * GIB, .free = 1, .busy = 1, .down = 2 } },
       true, "nodes to come up: it needs 3, and 2 of 4 that it may have are up" },
+    { { 3, 1, 100, 0, false },
+      { { "r0", "Ready", 1024 * GIB, .free = 1, .busy = 2, .broken = 2,
+          .down = 1 } },
+      false, "nodes: it needs 3, 1 of 6 are free (2 busy, 2 without a working"
+             " rabbit, 1 down or drained)" },
+    { { 3, 1, 100, 0, false },
+      { { "r0", "Ready", 1024 * GIB, .free = 2, .broken = 2 } },
+      false, "nodes to come up: it needs 3, and 2 of 4 are up and have a working"
+             " rabbit" },
     { { 3, 1, 0, 0, false },
       { { "r0", "Offline", 0, .free = 1, .busy = 3 },
         { "", "Ready", 0, .free = 1 } },
@@ -112,6 +121,38 @@ static void test_text (void **state)
     }
 }
 
+/* Nodes without a working rabbit are up, and not for a job with storage.
+ */
+static void test_broken (void **state)
+{
+    json_t *status = J ("{'all': {'version': 1, 'execution': {'R_lite': [{'rank':"
+                        " '0-3', 'children': {'core': '0'}}], 'nodelist':"
+                        " ['a[0-3]']}}, 'down': {'version': 1, 'execution':"
+                        " {'R_lite': [], 'nodelist': ['a3']}}}");
+    json_t *rabbits = J ("[{'name': 'r0', 'state': 'Ready', 'free': 1,"
+                         " 'nodes': 'a[0-2]'}]");
+    struct dws_pool *pool = dws_pool_create (status, NULL);
+    dws_error_t error;
+    struct dws_places *places;
+
+    assert_non_null (pool);
+    places = dws_places_create (pool, NULL, rabbits, "a[1-3],b", 0, &error);
+    assert_non_null (places);
+    assert_int_equal (places->list[0].free, 1);
+    assert_int_equal (places->list[0].broken, 2);
+    assert_int_equal (places->list[1].down, 1);
+    dws_places_destroy (places);
+    places = dws_places_create (pool, NULL, rabbits, NULL, 0, &error);
+    assert_non_null (places);
+    assert_int_equal (places->list[0].free, 3);
+    dws_places_destroy (places);
+    assert_null (dws_places_create (pool, NULL, rabbits, "a[", 0, &error));
+    assert_string_equal (error.text, "malformed list of nodes without a rabbit");
+    dws_pool_destroy (pool);
+    json_decref (status);
+    json_decref (rabbits);
+}
+
 static void test_bad_rabbits (void **state)
 {
     json_t *status = J ("{'all': {'version': 1, 'execution': {'R_lite': [{'rank':"
@@ -123,7 +164,7 @@ static void test_bad_rabbits (void **state)
     dws_error_t error;
 
     assert_non_null (pool);
-    assert_null (dws_places_create (pool, NULL, rabbits, 0, &error));
+    assert_null (dws_places_create (pool, NULL, rabbits, NULL, 0, &error));
     assert_string_equal (error.text, "malformed list of rabbits");
     dws_pool_destroy (pool);
     json_decref (status);
@@ -135,6 +176,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_need),
         cmocka_unit_test (test_text),
+        cmocka_unit_test (test_broken),
         cmocka_unit_test (test_bad_rabbits),
     };
 
