@@ -55,8 +55,8 @@ test_expect_success 'the plugin loads' '
 '
 # judged DIRECTIVE: the plugin's opinion on a job that is not submitted
 judged () {
-	flux submit --dry-run -N1 true |
-		jq --arg dw "$1" "{jobspec: (.attributes.system.dw = \$dw)}" >jobspec &&
+	flux submit --dry-run -N1 true >plain &&
+	jq --arg dw "$1" "{jobspec: (.attributes.system.dw = \$dw)}" plain >jobspec &&
 	rpc job-manager.dws.validate "$(cat jobspec)"
 }
 test_expect_success 'a jobspec is judged before it is submitted' '

@@ -79,7 +79,7 @@ def test_each_file_has_tests():
 def test_the_row_of_a_file_is_its_own():
     copy = object.__new__(judges.Copy)
     copy.top = TOP
-    assert copy.shells("src/modules/dws-jobtap/waits.c") == ["t/t1054-dependencies.t"]
+    assert copy.shells("src/modules/dws-jobtap/timelimit.c") == ["t/t1059-time-limit.t"]
     assert "t/t1100-dws-module.t" in copy.shells("src/modules/dws/service.c")
 
 
