@@ -121,21 +121,35 @@ static void test_text (void **state)
     }
 }
 
+/* A pool of nodes with one core each.
+ */
+static struct dws_pool *make_pool (const char *ranks, const char *hosts,
+                                   const char *down)
+{
+    json_t *status = json_pack ("{s:{s:i s:{s:[{s:s s:{s:s}}] s:[s]}}"
+                                " s:{s:i s:{s:[] s:[s]}}}",
+                                "all", "version", 1, "execution", "R_lite",
+                                "rank", ranks, "children", "core", "0",
+                                "nodelist", hosts,
+                                "down", "version", 1, "execution", "R_lite",
+                                "nodelist", down);
+    struct dws_pool *pool = dws_pool_create (status, NULL);
+
+    assert_non_null (pool);
+    json_decref (status);
+    return pool;
+}
+
 /* Nodes without a working rabbit are up, and not for a job with storage.
  */
 static void test_broken (void **state)
 {
-    json_t *status = J ("{'all': {'version': 1, 'execution': {'R_lite': [{'rank':"
-                        " '0-3', 'children': {'core': '0'}}], 'nodelist':"
-                        " ['a[0-3]']}}, 'down': {'version': 1, 'execution':"
-                        " {'R_lite': [], 'nodelist': ['a3']}}}");
     json_t *rabbits = J ("[{'name': 'r0', 'state': 'Ready', 'free': 1,"
                          " 'nodes': 'a[0-2]'}]");
-    struct dws_pool *pool = dws_pool_create (status, NULL);
+    struct dws_pool *pool = make_pool ("0-3", "a[0-3]", "a3");
     dws_error_t error;
     struct dws_places *places;
 
-    assert_non_null (pool);
     places = dws_places_create (pool, NULL, rabbits, "a[1-3],b", 0, &error);
     assert_non_null (places);
     assert_int_equal (places->list[0].free, 1);
@@ -149,25 +163,19 @@ static void test_broken (void **state)
     assert_null (dws_places_create (pool, NULL, rabbits, "a[", 0, &error));
     assert_string_equal (error.text, "malformed list of nodes without a rabbit");
     dws_pool_destroy (pool);
-    json_decref (status);
     json_decref (rabbits);
 }
 
 static void test_bad_rabbits (void **state)
 {
-    json_t *status = J ("{'all': {'version': 1, 'execution': {'R_lite': [{'rank':"
-                        " '0', 'children': {'core': '0'}}], 'nodelist':"
-                        " ['a0']}}}");
     json_t *rabbits = J ("[{'name': 'r0', 'state': 'Ready', 'free': 1,"
                          " 'nodes': 'a['}]");
-    struct dws_pool *pool = dws_pool_create (status, NULL);
+    struct dws_pool *pool = make_pool ("0", "a0", "");
     dws_error_t error;
 
-    assert_non_null (pool);
     assert_null (dws_places_create (pool, NULL, rabbits, NULL, 0, &error));
     assert_string_equal (error.text, "malformed list of rabbits");
     dws_pool_destroy (pool);
-    json_decref (status);
     json_decref (rabbits);
 }
 
