@@ -282,8 +282,12 @@ def shortage(
     rabbit. `status` is an answer to resource.sched-status, `rabbits` a list of
     dws.status, `bad` a hostlist of nodes that it cannot use. None for a job that
     requests anything but nodes. Raises ValueError."""
-    job = {"resources": resources, "constraint": constraint, "rabbits": rabbits}
-    job["bad"] = bad
+    job = {
+        "resources": resources,
+        "constraint": constraint,
+        "rabbits": rabbits,
+        "bad": bad,
+    }
     return cast("dict[str, Any] | None", _call("shortage", status, job))
 
 
