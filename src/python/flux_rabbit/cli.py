@@ -164,6 +164,21 @@ def seconds(text: str) -> float:
     return value
 
 
+def userid(text: str | None) -> int | None:
+    """The id of a user by number or name, None for None. Raises Failure for a name that
+    nobody has."""
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    import pwd
+
+    try:
+        return pwd.getpwnam(text).pw_uid
+    except KeyError:
+        raise Failure(f"there is no user {text}") from None
+
+
 def pause(seconds: float) -> None:
     """Wait for the next look of a command that follows something. Ends the command if
     the reader of its output goes away meanwhile (| head -1), as a write would."""

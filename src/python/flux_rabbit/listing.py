@@ -358,19 +358,6 @@ def _job_style(row: table.Row) -> tuple[str, str]:
     return _paint("warn") if row.trouble else ("", "")
 
 
-def _user_id(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit():
-        return int(text)
-    import pwd
-
-    try:
-        return pwd.getpwnam(text).pw_uid
-    except KeyError:
-        raise cli.Failure(f"there is no user {text}") from None
-
-
 def _counted(
     pages: Iterable[list[Object]], counts: Counter[str]
 ) -> Iterator[list[Object]]:
@@ -436,13 +423,13 @@ def _all_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Ob
         known.update(job["id"] for job in page)
         yield page
     if args.all:
-        over = rpc.finished_jobs(handle, args.count, _user_id(args.user))
+        over = rpc.finished_jobs(handle, args.count, cli.userid(args.user))
         yield [_ended(job) for job in over if job["id"] not in known]
 
 
 def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
     states = _states(args.states, set(JOB_STATES))
-    user = _user_id(args.user)
+    user = cli.userid(args.user)
     note_reasons = reasons_for(handle, MOST_REASONS)
     for page in _all_pages(handle, args):
         jobs = [

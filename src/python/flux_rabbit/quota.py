@@ -171,18 +171,6 @@ def rows_of_all(answer: Object, rules: Rules, bank: str | None) -> Iterator[tabl
         yield _row("at once", f"bank {use['bank']}", rule, use)
 
 
-def _userid(user: str | None) -> int:
-    """Raises Failure."""
-    if user is None:
-        return os.getuid()
-    if user.isascii() and user.isdigit():
-        return int(user)
-    try:
-        return pwd.getpwnam(user).pw_uid
-    except KeyError:
-        raise cli.Failure(f"there is no user {user}") from None
-
-
 def _default_queue(handle: rpc.Handle) -> str | None:
     value: Any = handle.call("config.get")
     for key in ("policy", "jobspec", "defaults", "system", "queue"):
@@ -193,7 +181,9 @@ def _default_queue(handle: rpc.Handle) -> str | None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     handle = rpc.Handle()
-    userid = _userid(args.user)
+    userid = cli.userid(args.user)
+    if userid is None:
+        userid = os.getuid()
     request: Object = {"all": True} if args.all else {"userid": userid}
     answer = handle.call(names.TOPIC_QUOTA, request)
     rules = Rules(answer.get("limits", {}), args.queue or _default_queue(handle))
