@@ -5,7 +5,7 @@
  * added last, so that a restart repeats the steps before it.
  */
 
-#include "view_private.h"
+#include "row_helpers_private.h"
 
 /* The workflow of a job without nodes can be made again, so other directives mean that
  * it may belong to another job. Once the job has nodes, file systems may be mounted:

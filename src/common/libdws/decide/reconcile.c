@@ -10,7 +10,7 @@
 
 #include "reconcile_private.h"
 #include "rows_private.h"
-#include "view_private.h"
+#include "row_helpers_private.h"
 
 /* The position of the job in the table. The phases of enum dws_phase are too
  * coarse: an exception or a timeout changes what has to be done.
@@ -149,7 +149,7 @@ static const struct row table[] = {
 /* 'ready' and 'status' belong to status.state: they say nothing about a
  * desired state that DWS has not taken up yet.
  */
-static unsigned int view_condition (const struct dws_workflow *wf)
+static unsigned int find_condition (const struct dws_workflow *wf)
 {
     bool arrived = wf->state == wf->desired && wf->state != DWS_STATE_NONE;
 
@@ -186,12 +186,12 @@ static bool is_unmounted (const struct dws_workflow *wf,
     return policy->release_nodes == DWS_RELEASE_UNMOUNT && wf
         && (wf->desired == DWS_STATE_DATAOUT
             || (wf->desired == DWS_STATE_POSTRUN
-                && view_condition (wf) == READY));
+                && find_condition (wf) == READY));
 }
 
 /* The job has no exception, and does not run yet.
  */
-static unsigned int view_early_place (const struct dws_job *job,
+static unsigned int find_early_place (const struct dws_job *job,
                                       const struct dws_workflow *wf)
 {
     bool first = dws_is_first (job, wf);
@@ -209,7 +209,7 @@ static unsigned int view_early_place (const struct dws_job *job,
     return wf && job->first == DWS_FIRST_YES ? UNSTAGED : PENDING;
 }
 
-static unsigned int view_place (const struct dws_job *job,
+static unsigned int find_place (const struct dws_job *job,
                                 const struct dws_workflow *wf,
                                 const struct dws_policy *policy)
 {
@@ -232,7 +232,7 @@ static unsigned int view_place (const struct dws_job *job,
         return RUNNING;
     if (job->exception)
         return DYING;
-    return view_early_place (job, wf);
+    return find_early_place (job, wf);
 }
 
 static const char *idle_reason (unsigned int place)
@@ -285,10 +285,10 @@ int reconcile_without (int skip,
         adopt (&v);
         return 0;
     }
-    place = view_place (job, wf, policy);
+    place = find_place (job, wf, policy);
     if (wf) {
         state = is_anothers (job, wf) ? ANOTHERS : 1U << wf->desired;
-        condition = wf->doubted ? DOUBT : view_condition (wf);
+        condition = wf->doubted ? DOUBT : find_condition (wf);
     }
     else if (job->absent)
         condition = ABSENT;

@@ -7,7 +7,7 @@
 #ifndef LIBDWS_ROWS_PRIVATE_H
 #define LIBDWS_ROWS_PRIVATE_H
 
-#include "view_private.h"
+#include "row_helpers_private.h"
 
 /* Is there a workflow?
  */

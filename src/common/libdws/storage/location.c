@@ -20,7 +20,7 @@
 /* Look for storage that exists already or, with 'own', for storage that was made for
  * the job.
  */
-struct view {
+struct search {
     const struct dws_topology *topo;
     json_t *goodness;     // {HOST: INTEGER}, or NULL
     int64_t nodes;
@@ -189,9 +189,9 @@ static int restrict_rabbits (int64_t *allowed,
     return 1;
 }
 
-static int goodness (const struct view *v, const char *host)
+static int goodness (const struct search *search, const char *host)
 {
-    json_t *value = json_object_get (v->goodness, host);
+    json_t *value = json_object_get (search->goodness, host);
 
     return value ? (int)json_integer_value (value) : -1;
 }
@@ -200,16 +200,16 @@ static int goodness (const struct view *v, const char *host)
  * Returns how many, or -1.
  */
 static int64_t append_best (struct hostlist *hl, struct hostlist *list,
-                            int64_t allowed, const struct view *v)
+                            int64_t allowed, const struct search *search)
 {
     int64_t n = 0;
-    int best = v->goodness ? DWS_POOL_IDLE : -1;
+    int best = search->goodness ? DWS_POOL_IDLE : -1;
     const char *host;
 
     for (int good = best; good >= -1; good--) {
         for (host = hostlist_first (list); host && n < allowed;
              host = hostlist_next (list)) {
-            if (v->goodness && goodness (v, host) != good)
+            if (search->goodness && goodness (search, host) != good)
                 continue;
             if (dws_hostlist_append (hl, host) < 0)
                 return -1;
@@ -225,29 +225,29 @@ static int64_t append_best (struct hostlist *hl, struct hostlist *list,
 static int64_t append_hosts (struct hostlist *hl,
                              const char *hosts,
                              int64_t allowed,
-                             const struct view *v)
+                             const struct search *search)
 {
     struct hostlist *list = dws_hostlist_decode (hosts);
     int64_t count = list ? hostlist_count (list) : -1;
     int64_t n = 0;
 
-    if (list && (allowed >= v->nodes || allowed >= count)) {
+    if (list && (allowed >= search->nodes || allowed >= count)) {
         if (hostlist_append_list (hl, list) < 0)
             count = -1;
         n = count;
     }
     else if (list)
-        n = append_best (hl, list, allowed, v);
+        n = append_best (hl, list, allowed, search);
     hostlist_destroy (list);
     return count < 0 ? -1 : n;
 }
 
 static json_t *encode_hosts (const int64_t *allowed,
-                             const struct view *v,
+                             const struct search *search,
                              dws_error_t *error)
 {
-    const struct dws_topology *topo = v->topo;
-    int64_t nodes = v->nodes;
+    const struct dws_topology *topo = search->topo;
+    int64_t nodes = search->nodes;
     struct hostlist *hl = hostlist_create ();
     json_t *result = NULL;
     char *s = NULL;
@@ -262,7 +262,7 @@ static json_t *encode_hosts (const int64_t *allowed,
         if (allowed[i] <= 0)
             continue;
         limited |= allowed[i] < INT32_MAX;
-        if (append_hosts (hl, hosts, allowed[i], v) < 0)
+        if (append_hosts (hl, hosts, allowed[i], search) < 0)
             goto nomem;
     }
     count = hostlist_count (hl);
@@ -271,7 +271,7 @@ static json_t *encode_hosts (const int64_t *allowed,
                    ENOSPC,
                    "no compute node has physical access to all of the%s"
                    " storage that the job uses",
-                   v->own ? "" : " persistent");
+                   search->own ? "" : " persistent");
         goto done;
     }
     if (limited && nodes < INT32_MAX && count < nodes) {
@@ -298,11 +298,11 @@ nomem:
 
 static json_t *locate (const struct dws_breakdowns *breakdowns,
                        json_t *servers,
-                       const struct view *v,
+                       const struct search *search,
                        dws_error_t *error)
 {
     const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
-    size_t count = dws_topology_count (v->topo);
+    size_t count = dws_topology_count (search->topo);
     json_t *result = NULL;
     int64_t *allowed = NULL;
     bool any = false;
@@ -318,15 +318,15 @@ static json_t *locate (const struct dws_breakdowns *breakdowns,
             const struct location *loc = &bl->list[i].locations[j];
             int rc;
 
-            if (is_own (bl, loc) != v->own)
+            if (is_own (bl, loc) != search->own)
                 continue;
-            if ((rc = restrict_rabbits (allowed, v->topo, servers, loc,
+            if ((rc = restrict_rabbits (allowed, search->topo, servers, loc,
                                         error)) < 0)
                 goto done;
             any |= rc > 0;
         }
     }
-    result = any ? encode_hosts (allowed, v, error) : json_null ();
+    result = any ? encode_hosts (allowed, search, error) : json_null ();
 done:
     free (allowed);
     return result;
@@ -338,9 +338,9 @@ json_t *dws_location_constraint (const struct dws_breakdowns *breakdowns,
                                  int64_t nodes,
                                  dws_error_t *error)
 {
-    struct view v = { .topo = topo, .nodes = nodes };
+    struct search search = { .topo = topo, .nodes = nodes };
 
-    return locate (breakdowns, servers, &v, error);
+    return locate (breakdowns, servers, &search, error);
 }
 
 json_t *dws_location_first (const struct dws_breakdowns *breakdowns,
@@ -350,14 +350,14 @@ json_t *dws_location_first (const struct dws_breakdowns *breakdowns,
                             int64_t nodes,
                             dws_error_t *error)
 {
-    struct view v = {
+    struct search search = {
         .topo = topo,
         .goodness = goodness,
         .nodes = nodes,
         .own = true,
     };
 
-    return locate (breakdowns, servers, &v, error);
+    return locate (breakdowns, servers, &search, error);
 }
 
 json_t *dws_location_own (const struct dws_breakdowns *breakdowns)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See view_private.h.
+ * See row_helpers_private.h.
  */
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "view_private.h"
+#include "row_helpers_private.h"
 
 #define BY_AGENT true
 #define BY_FLUX false

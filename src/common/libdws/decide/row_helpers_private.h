@@ -4,8 +4,8 @@
  * how to ask for actions and say what is waited for.
  */
 
-#ifndef LIBDWS_VIEW_PRIVATE_H
-#define LIBDWS_VIEW_PRIVATE_H
+#ifndef LIBDWS_ROW_HELPERS_PRIVATE_H
+#define LIBDWS_ROW_HELPERS_PRIVATE_H
 
 #include "reconcile.h"
 
@@ -86,4 +86,4 @@ void fail_transient (struct view *v);
 void adopt (struct view *v);
 void keep_label (struct view *v);
 
-#endif /* !LIBDWS_VIEW_PRIVATE_H */
+#endif /* !LIBDWS_ROW_HELPERS_PRIVATE_H */
