@@ -51,7 +51,7 @@ SHELL = {
     "src/modules/dws/act/admit": "1012 1060",
     "src/modules/dws/act/adopt": "1044",
     "src/modules/dws/act/contention": "1015 1057",
-    "src/modules/dws/act/drafts": "1030",
+    "src/modules/dws/act/writeback": "1030",
     "src/modules/dws/act/expire": "3012",
     "src/modules/dws/act/failures": "1020 1022",
     "src/modules/dws/act/data_first": "1057",

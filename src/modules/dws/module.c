@@ -24,7 +24,7 @@
 #include "libutil/safelog.h"
 #include "act/abort.h"
 #include "act/actions.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/expire.h"
 #include "act/reservations.h"
 #include "act/groups.h"
@@ -209,7 +209,7 @@ static void on_file_system_destroyed (struct dws_ctx *ctx, const char *name,
 static const struct dws_events events = {
     .decided = actions_run,
     .job_changed = on_job_changed,
-    .job_asked = draft_send,
+    .job_asked = writeback_flush,
     .workflow_gone = on_workflow_gone,
     .job_forgotten = on_job_forgotten,
     .jobs_listed = on_jobs_listed,
@@ -250,7 +250,7 @@ static void on_user_found (uint32_t userid, void *arg)
 
 /* The parts, in the order of their creation; ctx_destroy() goes the other way. Creation
  * and destruction of a part may use those above it: 'timeline' writes clock jumps,
- * 'totals' drops its counts of 'jobs', and a job writes its records by 'drafts' and
+ * 'totals' drops its counts of 'jobs', and a job writes its records by 'writeback' and
  * 'commits'.
  */
 #define PARTS(PART) \
@@ -261,7 +261,7 @@ static void on_user_found (uint32_t userid, void *arg)
     PART (worker, worker_create (flux_get_reactor (ctx->h)), worker_destroy) \
     PART (space, space_create (), space_destroy) \
     PART (storages, storages_create (), storages_destroy) \
-    PART (drafts, drafts_create (ctx), drafts_destroy) \
+    PART (writeback, writeback_create (ctx), writeback_destroy) \
     PART (jobs, jobs_create (ctx), jobs_destroy) \
     PART (totals, totals_create (ctx), totals_destroy) \
     PART (waitlist, waitlist_create (), waitlist_destroy) \

@@ -12,7 +12,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/data_first.h"
 #include "act/kvs.h"
 #include "act/limits.h"
@@ -220,7 +220,7 @@ static int send_resources (struct job *job, const struct demand *demand)
     flux_future_t *f;
     json_t *first = NULL;
 
-    draft_tell (job);
+    writeback_send_memos (job);
     if (own->offering != DWS_FIRST_UNSAID)
         first = json_boolean (own->offering == DWS_FIRST_YES);
     f = calls_rpc (job->ctx->h, "job-manager.dws.resource-update",

@@ -14,7 +14,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "act/workflow.h"
@@ -80,7 +80,7 @@ static bool label_result (struct job *job, const struct result *result)
     if (result->ok) {
         safe_log (job->ctx->h, LOG_INFO, "%s: taken over from flux-coral2",
                   job_label (job, label));
-        draft_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name));
+        writeback_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name));
     }
     return workflow_result (job, result);
 }

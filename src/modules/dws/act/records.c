@@ -13,7 +13,7 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/kvs.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -45,11 +45,11 @@ static int note_workflow (struct job *job, enum dws_state state,
     const struct dws_workflow *wf = job->wf;
     bool timed = wf && wf->state == state && wf->ready && wf->elapsed;
 
-    if ((object && draft_workflow (job, object) < 0)
-        || (timed && draft_timing (job, state, wf->elapsed) < 0))
+    if ((object && writeback_workflow (job, object) < 0)
+        || (timed && writeback_timing (job, state, wf->elapsed) < 0))
         return -1;
     if ((object || timed) && is_awaited (job, state))
-        return act_call (job, &action_save, draft_write (job), act_tried_cb);
+        return act_call (job, &action_save, writeback_commit (job), act_tried_cb);
     return 0;
 }
 

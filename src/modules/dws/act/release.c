@@ -13,7 +13,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/kvs.h"
 #include "act/late.h"
 #include "act/objects.h"
@@ -71,7 +71,7 @@ static int run_prolog_remove (struct job *job, const struct dws_action *wanted)
         return -1;
     }
     annotate_clear (job);
-    draft_tell (job);
+    writeback_send_memos (job);
     f = calls_rpc (job->ctx->h, "job-manager.dws.prolog-remove",
                    "{s:I s:o s:b}",
                    "id", (json_int_t)job->facts->id,
@@ -118,7 +118,7 @@ static int run_epilog_remove (struct job *job, const struct dws_action *wanted)
         return act_call (job, &action_epilog_remove, withheld_tell (job),
                          hold_acknowledged_cb);
     annotate_clear (job);
-    draft_send (job);
+    writeback_flush (job);
     f = calls_rpc (job->ctx->h, "job-manager.dws.epilog-remove",
                    "{s:I}",
                    "id", (json_int_t)job->facts->id);

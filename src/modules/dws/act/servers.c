@@ -14,7 +14,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/failures.h"
 #include "act/data_first.h"
 #include "act/reservations.h"
@@ -350,7 +350,7 @@ static int take (struct job *job, json_t *nodes, json_t *sets)
     if (storage_anywhere (job))
         job->ctx->events->space_changed (job->ctx);
     if ((rabbits = dws_allocation_rabbits (nodes, &job->claim.bytes, &error))) {
-        draft_memo (job, "rabbits", rabbits);
+        writeback_memo (job, "rabbits", rabbits);
         free (rabbits);
     }
     if (json_array_size (sets) == 0)

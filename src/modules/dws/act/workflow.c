@@ -9,7 +9,7 @@
 
 #include "libutil/safelog.h"
 #include "act/action.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/data_first.h"
 #include "act/groups.h"
 #include "act/limits.h"
@@ -186,7 +186,7 @@ static bool create_result (struct job *job, const struct result *result)
     if (ok) {
         if (result->ok && job->wf)
             job->wf->made = true;
-        draft_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name));
+        writeback_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name));
     }
     return ok;
 }

@@ -18,7 +18,7 @@ struct agent;
 struct annotate;
 struct calls;
 struct commits;
-struct drafts;
+struct writeback;
 struct expire;
 struct groups;
 struct health;
@@ -51,8 +51,8 @@ struct users;
 struct worker;
 
 /* The slots of a job (facts/slots.h), each named after the part that fills it. They are
- * destroyed in this order: drafts are written, for a late job into SLOT_LATE; jobs that
- * leave a line change texts of others, which SLOT_ANNOTATE lists.
+ * destroyed in this order: unwritten records are written, for a late job into SLOT_LATE;
+ * jobs that leave a line change texts of others, which SLOT_ANNOTATE lists.
  */
 enum slot {
     SLOT_TRANSIENT,
@@ -63,7 +63,7 @@ enum slot {
     SLOT_LEASES,
     SLOT_OVERDUE,
     SLOT_POOL,
-    SLOT_DRAFTS,
+    SLOT_WRITEBACK,
     SLOT_LATE,
     SLOT_NEAR,
     SLOT_CONTENTION,
@@ -121,7 +121,7 @@ struct dws_ctx {
 
     struct pace *touches;       // optional changes of Computes
     struct contention *contention;  // jobs whose data keeps others from idle nodes
-    struct drafts *drafts;      // unwritten records of jobs
+    struct writeback *writeback;    // unwritten records of jobs
     struct aborts *aborts;      // pending requests dws.abort
     struct expire *expire;      // destroys expired file systems
     struct groups *groups;      // groups of users

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of drafts.c: what is written when, and what comes together. The KVS is the
+ * Unit tests of writeback.c: what is written when, and what comes together. The KVS is the
  * test: it takes records down as one line of text for each commit.
  */
 
 #include "libdws/test/util.h"
-#include "act/drafts.h"
+#include "act/writeback.h"
 #include "act/kvs.h"
 #include "base/calls.h"
 #include "base/timeline.h"
 #include "tell/annotate.h"
 #include "test/timers.h"
 
-#define URI "interthread://drafts"
+#define URI "interthread://writeback"
 #define JOBS 100
 #define HALF 5.                 // of what things are kept back for, see setup()
 
@@ -94,7 +94,7 @@ static void setup (void)
     assert_non_null (w.other = flux_open (URI, 0));
     assert_non_null (w.ctx.h = flux_open (URI, 0));
     assert_non_null (w.ctx.calls = calls_create ());
-    assert_non_null (w.ctx.drafts = drafts_create (&w.ctx));
+    assert_non_null (w.ctx.writeback = writeback_create (&w.ctx));
     w.timer = timers[0].w;
     for (int i = 0; i < JOBS; i++) {
         w.jobs[i].ctx = &w.ctx;
@@ -106,8 +106,8 @@ static void setup (void)
 static void teardown (void)
 {
     for (int i = 0; i < JOBS; i++)
-        draft_send (&w.jobs[i]);
-    drafts_destroy (w.ctx.drafts);
+        writeback_flush (&w.jobs[i]);
+    writeback_destroy (w.ctx.writeback);
     calls_destroy (w.ctx.calls);
     json_decref (w.kept);
     flux_close (w.ctx.h);
@@ -116,7 +116,7 @@ static void teardown (void)
 
 static void timing (int i, enum dws_state state, const char *elapsed)
 {
-    assert_int_equal (draft_timing (&w.jobs[i], state, elapsed), 0);
+    assert_int_equal (writeback_timing (&w.jobs[i], state, elapsed), 0);
 }
 
 static void assert_written (const char *want)
@@ -145,12 +145,12 @@ static void test_together (void **state)
     setup ();
     timing (1, DWS_STATE_SETUP, "3s");
     timing (1, DWS_STATE_PROPOSAL, "2s");
-    assert_int_equal (draft_workflow (&w.jobs[1], "{\"a\":1}"), 0);
-    draft_memo (&w.jobs[1], "rabbits", "r0");
+    assert_int_equal (writeback_workflow (&w.jobs[1], "{\"a\":1}"), 0);
+    writeback_memo (&w.jobs[1], "rabbits", "r0");
     after (HALF - 1.);
     timing (1, DWS_STATE_SETUP, "4s");
-    assert_int_equal (draft_workflow (&w.jobs[1], "{\"a\":2}"), 0);
-    draft_memo (&w.jobs[1], "rabbits", "r1");
+    assert_int_equal (writeback_workflow (&w.jobs[1], "{\"a\":2}"), 0);
+    writeback_memo (&w.jobs[1], "rabbits", "r1");
     assert_written ("");
     assert_memos ("");
     after (1.);
@@ -195,20 +195,20 @@ static void test_now (void **state)
     setup ();
     for (int i = 0; i < 4; i++)
         timing (i, DWS_STATE_SETUP, "1s");
-    draft_memo (&w.jobs[1], "k", "v");
-    draft_send (&w.jobs[1]);
+    writeback_memo (&w.jobs[1], "k", "v");
+    writeback_flush (&w.jobs[1]);
     assert_written ("1:Setup=1s | ");
     assert_memos ("1:k=v ");
-    draft_send (&w.jobs[1]);
+    writeback_flush (&w.jobs[1]);
     assert_written ("");
-    assert_non_null (f = draft_write (&w.jobs[3]));
+    assert_non_null (f = writeback_commit (&w.jobs[3]));
     assert_written ("3:Setup=1s | ");
     flux_future_destroy (f);
     errno = 0;
-    assert_null (draft_write (&w.jobs[3]));
+    assert_null (writeback_commit (&w.jobs[3]));
     assert_int_equal (errno, EINVAL);
     timing (3, DWS_STATE_DATAIN, "2s");     // behind others once more
-    draft_send (&w.jobs[0]);
+    writeback_flush (&w.jobs[0]);
     assert_written ("0:Setup=1s | ");
     after (HALF);
     assert_written ("2:Setup=1s | 3:DataIn=2s | ");
@@ -220,23 +220,23 @@ static void test_now (void **state)
 static void test_memos (void **state)
 {
     setup ();
-    draft_tell (&w.jobs[1]);
-    draft_memo (&w.jobs[1], "a", "1");
-    draft_memo (&w.jobs[1], "b", "2");
+    writeback_send_memos (&w.jobs[1]);
+    writeback_memo (&w.jobs[1], "a", "1");
+    writeback_memo (&w.jobs[1], "b", "2");
     timing (2, DWS_STATE_SETUP, "1s");
-    draft_memo (&w.jobs[2], "c", "3");
-    draft_tell (&w.jobs[2]);
+    writeback_memo (&w.jobs[2], "c", "3");
+    writeback_send_memos (&w.jobs[2]);
     assert_memos ("2:c=3 ");
-    draft_tell (&w.jobs[2]);
-    draft_send (&w.jobs[1]);
+    writeback_send_memos (&w.jobs[2]);
+    writeback_flush (&w.jobs[1]);
     assert_memos ("1:a=1 1:b=2 ");
     assert_int_equal (w.commits, 0);
     after (HALF);
     assert_written ("2:Setup=1s | ");
     assert_memos ("");
-    draft_memo (&w.jobs[3], "d", "4");
+    writeback_memo (&w.jobs[3], "d", "4");
     w.facts[3].phase = DWS_PHASE_GONE;
-    draft_send (&w.jobs[3]);        // nobody takes it
+    writeback_flush (&w.jobs[3]);        // nobody takes it
     assert_memos ("");
     teardown ();
 }
@@ -247,9 +247,9 @@ static void test_refused (void **state)
 {
     setup ();
     errno = 0;
-    assert_int_equal (draft_workflow (&w.jobs[1], "[]"), -1);
+    assert_int_equal (writeback_workflow (&w.jobs[1], "[]"), -1);
     assert_int_equal (errno, EINVAL);
-    draft_send (&w.jobs[1]);
+    writeback_flush (&w.jobs[1]);
     assert_int_equal (w.commits, 0);
     teardown ();
 }
@@ -264,7 +264,7 @@ static void test_queued (void **state)
     w.facts[2].phase = DWS_PHASE_PENDING;
     timing (1, DWS_STATE_PROPOSAL, "1s");
     timing (2, DWS_STATE_PROPOSAL, "1s");
-    draft_memo (&w.jobs[1], "a", "1");
+    writeback_memo (&w.jobs[1], "a", "1");
     after (HALF);
     assert_memos ("1:a=1 ");
     for (int looks = 1; looks < 10; looks++)
