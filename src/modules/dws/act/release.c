@@ -106,7 +106,7 @@ static void hold_acknowledged_cb (const struct call *call, flux_future_t *f)
     if (!job)
         return;
     if (!(ok = flux_future_get (f, NULL) == 0))
-        ERRNO_SAFE (space_hold_failed (&job->claim));
+        ERRNO_SAFE (space_withhold_failed (&job->claim));
     act_end (job, call, f, "hold", ok);
 }
 

@@ -347,7 +347,7 @@ void jobs_look_for (struct jobs *jobs, uint64_t id)
  */
 static void free_space (struct job *job, bool torn_down)
 {
-    if (job->claim.holdings) {
+    if (job->claim.entries) {
         space_free (job->ctx->space, &job->claim, torn_down);
         job->ctx->events->space_changed (job->ctx);
     }

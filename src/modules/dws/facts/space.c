@@ -23,7 +23,7 @@ struct space *space_create (void)
 
     if (!(space = calloc (1, sizeof (*space))))
         return NULL;
-    if (!(space->held = json_object ())) {
+    if (!(space->withheld = json_object ())) {
         space_destroy (space);
         errno = ENOMEM;
         return NULL;
@@ -33,74 +33,74 @@ struct space *space_create (void)
 
 static int compare_keys (const void *a, const void *b)
 {
-    return strcmp (((const struct holding *)a)->key,
-                   ((const struct holding *)b)->key);
+    return strcmp (((const struct space_entry *)a)->key,
+                   ((const struct space_entry *)b)->key);
 }
 
 static int compare_names (const void *a, const void *b)
 {
-    return strcmp (((const struct holding *)a)->persistent,
-                   ((const struct holding *)b)->persistent);
+    return strcmp (((const struct space_entry *)a)->persistent,
+                   ((const struct space_entry *)b)->persistent);
 }
 
-static void holding_destroy (struct holding *holding)
+static void entry_destroy (struct space_entry *entry)
 {
-    if (holding) {
-        dws_bytes_clear (&holding->bytes);
-        json_decref (holding->keys);
-        free (holding->key);
-        free (holding->workflow);
-        free (holding->persistent);
-        free (holding);
+    if (entry) {
+        dws_bytes_clear (&entry->bytes);
+        json_decref (entry->keys);
+        free (entry->key);
+        free (entry->workflow);
+        free (entry->persistent);
+        free (entry);
     }
 }
 
-/* The first holding of a name, or NULL.
+/* The first entry of a name, or NULL.
  */
-static struct holding *find_named (const struct space *space, const char *name)
+static struct space_entry *find_named (const struct space *space, const char *name)
 {
-    struct holding sought = { .persistent = (char *)name };
-    struct holding **found = tfind (&sought, &space->named, compare_names);
+    struct space_entry sought = { .persistent = (char *)name };
+    struct space_entry **found = tfind (&sought, &space->named, compare_names);
 
     return found ? *found : NULL;
 }
 
-/* Call this when the holding has got its name 'persistent'.
+/* Call this when the entry has got its name 'persistent'.
  */
-static int join_namesakes (struct space *space, struct holding *holding)
+static int join_namesakes (struct space *space, struct space_entry *entry)
 {
-    struct holding **first = tsearch (holding, &space->named, compare_names);
+    struct space_entry **first = tsearch (entry, &space->named, compare_names);
 
     if (!first) {
         errno = ENOMEM;
         return -1;
     }
-    if (*first != holding) {
-        holding->namesake = (*first)->namesake;
-        (*first)->namesake = holding;
+    if (*first != entry) {
+        entry->namesake = (*first)->namesake;
+        (*first)->namesake = entry;
     }
     return 0;
 }
 
-/* The next holding takes the place of the first in the tree, as their names are equal.
+/* The next entry takes the place of the first in the tree, as their names are equal.
  */
-static void leave_namesakes (struct space *space, struct holding *holding)
+static void leave_namesakes (struct space *space, struct space_entry *entry)
 {
-    struct holding **first;
-    struct holding *h;
+    struct space_entry **first;
+    struct space_entry *h;
 
-    if (!holding->persistent
-        || !(first = tfind (holding, &space->named, compare_names)))
+    if (!entry->persistent
+        || !(first = tfind (entry, &space->named, compare_names)))
         return;
     h = *first;
-    if (h == holding && holding->namesake)
-        *first = holding->namesake;
-    else if (h == holding)
-        tdelete (holding, &space->named, compare_names);
-    while (h && h != holding && h->namesake != holding)
+    if (h == entry && entry->namesake)
+        *first = entry->namesake;
+    else if (h == entry)
+        tdelete (entry, &space->named, compare_names);
+    while (h && h != entry && h->namesake != entry)
         h = h->namesake;
-    if (h && h != holding)
-        h->namesake = holding->namesake;
+    if (h && h != entry)
+        h->namesake = entry->namesake;
 }
 
 void space_destroy (struct space *space)
@@ -108,16 +108,16 @@ void space_destroy (struct space *space)
     if (space) {
         ERRNO_SAFE_BLOCK;
         while (space->list) {
-            struct holding *holding = space->list;
+            struct space_entry *entry = space->list;
 
-            space->list = holding->next;
-            tdelete (holding, &space->tree, compare_keys);
-            leave_namesakes (space, holding);
-            holding_destroy (holding);
+            space->list = entry->next;
+            tdelete (entry, &space->tree, compare_keys);
+            leave_namesakes (space, entry);
+            entry_destroy (entry);
         }
         dws_bytes_clear (&space->used);
         dws_bytes_clear (&space->outside);
-        json_decref (space->held);
+        json_decref (space->withheld);
         json_decref (space->freed);
         free (space);
     }
@@ -159,124 +159,124 @@ const char *space_rabbits (struct claim *claim)
     return claim->rabbits;
 }
 
-/* Count a holding, or (sign -1) count it no more.
+/* Count an entry, or (sign -1) count it no more.
  */
-static void count_holding (struct space *space, struct holding *holding,
-                           int sign)
+static void count_entry (struct space *space, struct space_entry *entry,
+                         int sign)
 {
-    struct claim *claim = holding->claim;
+    struct claim *claim = entry->claim;
 
-    dws_bytes_add_map (&space->used, &holding->bytes, sign);
-    dws_bytes_add_map (claim ? &claim->bytes : &space->outside, &holding->bytes,
+    dws_bytes_add_map (&space->used, &entry->bytes, sign);
+    dws_bytes_add_map (claim ? &claim->bytes : &space->outside, &entry->bytes,
                        sign);
     if (claim)
         forget_rabbits (claim);
 }
 
-static void leave_group (struct holding *holding)
+static void leave_group (struct space_entry *entry)
 {
-    if (!holding->group)
+    if (!entry->group)
         return;
-    if (holding->group_next)
-        holding->group_next->group_prev = holding->group_prev;
-    if (holding->group_prev)
-        holding->group_prev->group_next = holding->group_next;
+    if (entry->group_next)
+        entry->group_next->group_prev = entry->group_prev;
+    if (entry->group_prev)
+        entry->group_prev->group_next = entry->group_next;
     else
-        *holding->group = holding->group_next;
-    holding->group = NULL;
+        *entry->group = entry->group_next;
+    entry->group = NULL;
 }
 
 /* Call this when 'claim', 'released' or 'settled' has changed.
  */
-static void regroup (struct space *space, struct holding *holding)
+static void regroup (struct space *space, struct space_entry *entry)
 {
-    leave_group (holding);
-    if (holding->claim)
-        holding->group = &holding->claim->holdings;
-    else if (holding->released || holding->settled)
-        holding->group = &space->others;
+    leave_group (entry);
+    if (entry->claim)
+        entry->group = &entry->claim->entries;
+    else if (entry->released || entry->settled)
+        entry->group = &space->others;
     else
-        holding->group = &space->unsettled;
-    holding->group_prev = NULL;
-    if ((holding->group_next = *holding->group))
-        holding->group_next->group_prev = holding;
-    *holding->group = holding;
+        entry->group = &space->unsettled;
+    entry->group_prev = NULL;
+    if ((entry->group_next = *entry->group))
+        entry->group_next->group_prev = entry;
+    *entry->group = entry;
 }
 
-static void give_to (struct space *space, struct holding *holding,
+static void give_to (struct space *space, struct space_entry *entry,
                      struct claim *claim)
 {
-    if (holding->claim == claim)
+    if (entry->claim == claim)
         return;
-    count_holding (space, holding, -1);
-    holding->claim = claim;
-    count_holding (space, holding, 1);
-    regroup (space, holding);
+    count_entry (space, entry, -1);
+    entry->claim = claim;
+    count_entry (space, entry, 1);
+    regroup (space, entry);
 }
 
-/* Holdings
+/* Entries
  */
 
-static struct holding *find_holding (struct space *space, const char *key)
+static struct space_entry *find_entry (struct space *space, const char *key)
 {
-    struct holding sought = { .key = (char *)key };
-    struct holding **found = tfind (&sought, &space->tree, compare_keys);
+    struct space_entry sought = { .key = (char *)key };
+    struct space_entry **found = tfind (&sought, &space->tree, compare_keys);
 
     return found ? *found : NULL;
 }
 
-static struct holding *add_holding (struct space *space, const char *key)
+static struct space_entry *add_entry (struct space *space, const char *key)
 {
-    struct holding *holding;
+    struct space_entry *entry;
 
-    if (!(holding = calloc (1, sizeof (*holding)))
-        || !(holding->key = strdup (key))
-        || !(holding->keys = json_object ())
-        || !tsearch (holding, &space->tree, compare_keys)) {
-        holding_destroy (holding);
+    if (!(entry = calloc (1, sizeof (*entry)))
+        || !(entry->key = strdup (key))
+        || !(entry->keys = json_object ())
+        || !tsearch (entry, &space->tree, compare_keys)) {
+        entry_destroy (entry);
         errno = ENOMEM;
         return NULL;
     }
-    if ((holding->next = space->list))
-        holding->next->prev = holding;
-    space->list = holding;
-    regroup (space, holding);
-    return holding;
+    if ((entry->next = space->list))
+        entry->next->prev = entry;
+    space->list = entry;
+    regroup (space, entry);
+    return entry;
 }
 
 /* If memory runs out, waiting jobs are not woken before the next change.
  */
-static void note_freed (struct space *space, const struct holding *holding)
+static void note_freed (struct space *space, const struct space_entry *entry)
 {
     const char *rabbit;
     json_t *keys;
 
-    if (json_object_size (holding->keys) == 0
+    if (json_object_size (entry->keys) == 0
         || (!space->freed && !(space->freed = json_object ())))
         return;
-    json_object_foreach (holding->keys, rabbit, keys)
+    json_object_foreach (entry->keys, rabbit, keys)
         (void)json_object_set_new (space->freed, rabbit, json_true ());
 }
 
-static void remove_holding (struct space *space, struct holding *holding)
+static void remove_entry (struct space *space, struct space_entry *entry)
 {
-    note_freed (space, holding);
-    count_holding (space, holding, -1);
-    if (holding->next)
-        holding->next->prev = holding->prev;
-    if (holding->prev)
-        holding->prev->next = holding->next;
+    note_freed (space, entry);
+    count_entry (space, entry, -1);
+    if (entry->next)
+        entry->next->prev = entry->prev;
+    if (entry->prev)
+        entry->prev->next = entry->next;
     else
-        space->list = holding->next;
-    leave_group (holding);
-    leave_namesakes (space, holding);
-    tdelete (holding, &space->tree, compare_keys);
-    holding_destroy (holding);
+        space->list = entry->next;
+    leave_group (entry);
+    leave_namesakes (space, entry);
+    tdelete (entry, &space->tree, compare_keys);
+    entry_destroy (entry);
 }
 
 /* Note the bytes and keys of a Servers object, or of a patch for one.
  */
-static int set_taken (struct space *space, struct holding *holding,
+static int set_taken (struct space *space, struct space_entry *entry,
                       json_t *servers)
 {
     struct dws_bytes bytes = { 0 };
@@ -289,14 +289,14 @@ static int set_taken (struct space *space, struct holding *holding,
         errno = ENOMEM;
         return -1;
     }
-    if (!json_equal (keys, holding->keys))
-        note_freed (space, holding);
-    count_holding (space, holding, -1);
-    dws_bytes_clear (&holding->bytes);
-    json_decref (holding->keys);
-    holding->bytes = bytes;
-    holding->keys = keys;
-    count_holding (space, holding, 1);
+    if (!json_equal (keys, entry->keys))
+        note_freed (space, entry);
+    count_entry (space, entry, -1);
+    dws_bytes_clear (&entry->bytes);
+    json_decref (entry->keys);
+    entry->bytes = bytes;
+    entry->keys = keys;
+    count_entry (space, entry, 1);
     return 0;
 }
 
@@ -309,41 +309,41 @@ static const char *make_key (char *buf, size_t size, const char *namespace,
 
 #define KEY_SIZE 520
 
-static int claim_entry (struct space *space, struct claim *claim,
-                        json_t *entry)
+static int claim_layout (struct space *space, struct claim *claim,
+                        json_t *servers)
 {
     char key[KEY_SIZE];
     const char *name;
     const char *namespace = SPACE_NAMESPACE;
-    struct holding *holding;
+    struct space_entry *entry;
     json_t *patch;
     int rc;
 
-    if (json_unpack (entry, "{s:{s:s s?s}}",
+    if (json_unpack (servers, "{s:{s:s s?s}}",
                      "servers", "name", &name, "namespace", &namespace) < 0)
         return 0;
-    if (!(patch = dws_allocation_patch (entry)))
+    if (!(patch = dws_allocation_patch (servers)))
         return errno == EINVAL ? 0 : -1;
     make_key (key, sizeof (key), namespace, name);
-    if (!(holding = find_holding (space, key))
-        && !(holding = add_holding (space, key))) {
+    if (!(entry = find_entry (space, key))
+        && !(entry = add_entry (space, key))) {
         ERRNO_SAFE (json_decref (patch));
         return -1;
     }
-    holding->released = false;
-    give_to (space, holding, claim);
-    rc = set_taken (space, holding, patch);
+    entry->released = false;
+    give_to (space, entry, claim);
+    rc = set_taken (space, entry, patch);
     ERRNO_SAFE (json_decref (patch));
     return rc;
 }
 
 int space_claim (struct space *space, struct claim *claim, json_t *layout)
 {
-    json_t *entry;
+    json_t *servers;
     size_t index;
 
-    json_array_foreach (layout, index, entry) {
-        if (claim_entry (space, claim, entry) < 0)
+    json_array_foreach (layout, index, servers) {
+        if (claim_layout (space, claim, servers) < 0)
             return -1;
     }
     return 0;
@@ -351,17 +351,17 @@ int space_claim (struct space *space, struct claim *claim, json_t *layout)
 
 void space_free (struct space *space, struct claim *claim, bool torn_down)
 {
-    struct holding *holding;
-    struct holding *next;
+    struct space_entry *entry;
+    struct space_entry *next;
 
-    for (holding = claim->holdings; holding; holding = next) {
-        next = holding->group_next;
-        if (holding->seen && (holding->persistent || !torn_down)) {
-            holding->released = true;
-            give_to (space, holding, NULL);
+    for (entry = claim->entries; entry; entry = next) {
+        next = entry->group_next;
+        if (entry->seen && (entry->persistent || !torn_down)) {
+            entry->released = true;
+            give_to (space, entry, NULL);
         }
         else
-            remove_holding (space, holding);
+            remove_entry (space, entry);
     }
     dws_bytes_clear (&claim->bytes);
     forget_rabbits (claim);
@@ -370,14 +370,14 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
 void space_persistent (const struct space *space, const char *name,
                        struct dws_bytes *bytes)
 {
-    for (struct holding *h = find_named (space, name); h; h = h->namesake)
+    for (struct space_entry *h = find_named (space, name); h; h = h->namesake)
         dws_bytes_add_map (bytes, &h->bytes, 1);
 }
 
 void space_persistent_outside (const struct space *space,
                                struct dws_bytes *by_name)
 {
-    for (struct holding *h = space->list; h; h = h->next) {
+    for (struct space_entry *h = space->list; h; h = h->next) {
         if (h->persistent && !h->claim)
             dws_bytes_add (by_name, h->persistent,
                            dws_bytes_sum (&h->bytes, INT64_MAX));
@@ -408,7 +408,7 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
     char key[KEY_SIZE];
     const char *name;
     const char *namespace = SPACE_NAMESPACE;
-    struct holding *holding;
+    struct space_entry *entry;
     json_t *labels = NULL;
     bool named;
 
@@ -417,47 +417,47 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
                        "labels", &labels) < 0)
         return 0;
     make_key (key, sizeof (key), namespace, name);
-    holding = find_holding (space, key);
+    entry = find_entry (space, key);
     if (deleted) {
-        if (holding)
-            remove_holding (space, holding);
+        if (entry)
+            remove_entry (space, entry);
         return 0;
     }
-    if (!holding && !(holding = add_holding (space, key)))
+    if (!entry && !(entry = add_entry (space, key)))
         return -1;
-    holding->seen = true;
-    holding->listed = true;
-    named = holding->persistent != NULL;
-    if (copy_label (labels, DWS_LABEL_WORKFLOW, &holding->workflow) < 0
+    entry->seen = true;
+    entry->listed = true;
+    named = entry->persistent != NULL;
+    if (copy_label (labels, DWS_LABEL_WORKFLOW, &entry->workflow) < 0
         || copy_label (labels, DWS_LABEL_PERSISTENT,
-                       &holding->persistent) < 0
-        || (!named && holding->persistent
-            && join_namesakes (space, holding) < 0))
+                       &entry->persistent) < 0
+        || (!named && entry->persistent
+            && join_namesakes (space, entry) < 0))
         return -1;
     /* Count the layout of the claim until the object has its allocation sets. */
-    if (!is_filled (servers) && holding->claim)
+    if (!is_filled (servers) && entry->claim)
         return 0;
-    return set_taken (space, holding, servers);
+    return set_taken (space, entry, servers);
 }
 
 int space_list (struct space *space, json_t *objects, bool first, bool last)
 {
-    struct holding *holding;
-    struct holding *next;
+    struct space_entry *entry;
+    struct space_entry *next;
     json_t *servers;
     size_t index;
     int rc = 0;
 
-    for (holding = first ? space->list : NULL; holding; holding = holding->next)
-        holding->listed = false;
+    for (entry = first ? space->list : NULL; entry; entry = entry->next)
+        entry->listed = false;
     json_array_foreach (objects, index, servers) {
         if (space_learn (space, servers, false) < 0)
             rc = -1;
     }
-    for (holding = last ? space->list : NULL; holding; holding = next) {
-        next = holding->next;
-        if (holding->seen && !holding->listed)
-            remove_holding (space, holding);
+    for (entry = last ? space->list : NULL; entry; entry = next) {
+        next = entry->next;
+        if (entry->seen && !entry->listed)
+            remove_entry (space, entry);
     }
     return rc;
 }
@@ -465,26 +465,26 @@ int space_list (struct space *space, json_t *objects, bool first, bool last)
 void space_settle (struct space *space, bool again, space_owner_f owner,
                    void *arg)
 {
-    struct holding *holding;
-    struct holding *next;
+    struct space_entry *entry;
+    struct space_entry *next;
 
-    for (holding = again ? space->list : space->unsettled; holding;
-         holding = next) {
+    for (entry = again ? space->list : space->unsettled; entry;
+         entry = next) {
         struct claim *claim = NULL;
 
-        next = again ? holding->next : holding->group_next;
-        if (holding->claim || holding->released)
+        next = again ? entry->next : entry->group_next;
+        if (entry->claim || entry->released)
             continue;
-        switch (owner (arg, holding->workflow, holding->persistent, &claim)) {
+        switch (owner (arg, entry->workflow, entry->persistent, &claim)) {
             case SPACE_OF_JOB:
-                give_to (space, holding, claim);
+                give_to (space, entry, claim);
                 break;
             case SPACE_GIVEN_BACK:
-                remove_holding (space, holding);
+                remove_entry (space, entry);
                 break;
             case SPACE_OF_NOBODY:
-                holding->settled = true;
-                regroup (space, holding);
+                entry->settled = true;
+                regroup (space, entry);
                 break;
         }
     }
@@ -493,29 +493,29 @@ void space_settle (struct space *space, bool again, space_owner_f owner,
 /* What is exclusive
  */
 
-/* The key of a holding is "namespace/name".
+/* The key of an entry is "namespace/name".
  */
-static json_t *describe_keys (const struct holding *holding)
+static json_t *describe_keys (const struct space_entry *entry)
 {
-    const char *slash = strchr (holding->key, '/');
+    const char *slash = strchr (entry->key, '/');
 
     return json_pack ("{s:{s:s# s:s} s:I s:s* s:s* s:b s:O}",
                       "servers",
-                        "namespace", holding->key, (int)(slash - holding->key),
+                        "namespace", entry->key, (int)(slash - entry->key),
                         "name", slash + 1,
-                      "jobid", holding->claim
-                               ? (json_int_t)holding->claim->id : 0,
-                      "workflow", holding->workflow,
-                      "persistent", holding->persistent,
-                      "released", holding->released,
-                      "rabbits", holding->keys);
+                      "jobid", entry->claim
+                               ? (json_int_t)entry->claim->id : 0,
+                      "workflow", entry->workflow,
+                      "persistent", entry->persistent,
+                      "released", entry->released,
+                      "rabbits", entry->keys);
 }
 
 json_t *space_keys (const struct space *space, json_t *rabbits)
 {
     json_t *array = json_array ();
 
-    for (struct holding *h = space->list; array && h; h = h->next) {
+    for (struct space_entry *h = space->list; array && h; h = h->next) {
         if (dws_colocation_meet (h->keys, rabbits)
             && json_array_append_new (array, describe_keys (h)) < 0) {
             json_decref (array);
@@ -529,7 +529,7 @@ json_t *space_keys (const struct space *space, json_t *rabbits)
 
 bool space_has_keys (const struct space *space, const struct claim *claim)
 {
-    for (struct holding *h = claim->holdings; h; h = h->group_next) {
+    for (struct space_entry *h = claim->entries; h; h = h->group_next) {
         if (json_object_size (h->keys) > 0)
             return true;
     }

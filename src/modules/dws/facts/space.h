@@ -23,7 +23,7 @@
 #define SPACE_NAMESPACE "default"
 
 struct space;
-struct holding;
+struct space_entry;
 
 /* The bytes of rabbits that one job holds. Part of struct job.
  */
@@ -31,8 +31,8 @@ struct claim {
     uint64_t id;                // of the job
     struct dws_bytes bytes;
     char *rabbits;              // cache of space_rabbits(), or NULL
-    struct holding *holdings;   // the entries that make up 'bytes'
-    bool held;                  // withheld from others (space_hold())
+    struct space_entry *entries; // the entries that make up 'bytes'
+    bool withheld;              // withheld from others (space_withhold())
     unsigned int leaving;       // sched/withheld.h: its job is let go next, 0: not yet
     bool kept;                  // withheld_kept() at the last count
 };
@@ -116,29 +116,30 @@ void space_settle (struct space *space, bool again, space_owner_f owner,
 bool space_known (const struct space *space);
 void space_set_known (struct space *space);
 
-/* Held claims, which the scheduler must not allocate though they may look free
+/* Withheld claims, which the scheduler must not allocate though they may look free
  * to it: {JOBID: {RABBIT: BYTES}}, borrowed.
  */
-json_t *space_held (const struct space *space);
+json_t *space_withheld (const struct space *space);
 
-/* Hold a claim, or end that. Holding fails with ENOMEM. Ending returns false if there was
- * nothing to end; a hold that the scheduler did not get (space_hold_failed()) ends, too.
+/* Withhold a claim, or end that. Withholding fails with ENOMEM. Ending returns false if
+ * there was nothing to end; what the scheduler did not get (space_withhold_failed()) ends,
+ * too.
  */
-int space_hold (struct space *space, uint64_t jobid, struct claim *claim);
-bool space_let_go (struct space *space, uint64_t jobid, struct claim *claim);
+int space_withhold (struct space *space, uint64_t jobid, struct claim *claim);
+bool space_withhold_end (struct space *space, uint64_t jobid, struct claim *claim);
 
-/* Hold the storage that belongs to no job, by the id SPACE_NOBODY. Returns false if it
- * is unchanged.
+/* Withhold the storage that belongs to no job, by the id SPACE_NOBODY. Returns false
+ * if it is unchanged.
  */
 #define SPACE_NOBODY "0"
-bool space_hold_outside (struct space *space);
+bool space_withhold_outside (struct space *space);
 
-/* The scheduler did not get a held claim: report it again.
+/* The scheduler did not get a withheld claim: report it again.
  */
-void space_hold_failed (struct claim *claim);
+void space_withhold_failed (struct claim *claim);
 
-/* Empty the map of held claims; each claim still says whether it was held.
+/* Empty the map of withheld claims; each claim still says whether it was withheld.
  */
-void space_held_clear (struct space *space);
+void space_withheld_clear (struct space *space);
 
 #endif /* !DWS_SPACE_H */

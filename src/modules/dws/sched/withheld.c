@@ -19,7 +19,7 @@
 
 struct withheld {
     struct dws_ctx *ctx;
-    bool due;                   // held claims must be reported again, also to
+    bool due;                   // withheld storage must be reported again, also to
                                 //  a scheduler that is loaded later
     unsigned int version;       // of the latest job that leaves
 };
@@ -43,19 +43,19 @@ static bool stays (const struct job *job)
 
 bool withheld_needed (const struct job *job)
 {
-    return stays (job) && !job->claim.held && listens (job->ctx);
+    return stays (job) && !job->claim.withheld && listens (job->ctx);
 }
 
 static void commit_holds (struct dws_ctx *ctx)
 {
-    (void)commits_save (ctx, DWS_KEY_HELD, space_held (ctx->space));
+    (void)commits_save (ctx, DWS_KEY_HELD, space_withheld (ctx->space));
 }
 
-/* Write the held claim to the KVS, for a scheduler that is loaded later.
+/* Write the withheld storage to the KVS, for a scheduler that is loaded later.
  */
 static int write_hold (struct job *job)
 {
-    if (space_hold (job->ctx->space, job->facts->id, &job->claim) < 0)
+    if (space_withhold (job->ctx->space, job->facts->id, &job->claim) < 0)
         return -1;
     commit_holds (job->ctx);
     return 0;
@@ -151,7 +151,7 @@ flux_future_t *withheld_tell (struct job *job)
     if (write_hold (job) < 0)
         return NULL;
     if (!(f = tell_of_one (job, &job->claim.bytes)))
-        space_hold_failed (&job->claim);
+        space_withhold_failed (&job->claim);
     return f;
 }
 
@@ -184,7 +184,7 @@ void withheld_claimed (struct job *job)
 
 void withheld_left (struct job *job)
 {
-    if (!stays (job) || job->claim.held)
+    if (!stays (job) || job->claim.withheld)
         return;
     if (!listens (job->ctx))
         write_hold_alone (job);
@@ -208,7 +208,7 @@ void withheld_abandoned (struct job *job)
 void withheld_end (struct job *job)
 {
     job->claim.leaving = 0;
-    if (!space_let_go (job->ctx->space, job->facts->id, &job->claim))
+    if (!space_withhold_end (job->ctx->space, job->facts->id, &job->claim))
         return;
     commit_holds (job->ctx);
     if (!listens (job->ctx))
@@ -222,7 +222,7 @@ bool withheld_changed (struct withheld *withheld)
     struct dws_ctx *ctx = withheld->ctx;
     json_t *jobs;
 
-    if (!space_known (ctx->space) || !space_hold_outside (ctx->space))
+    if (!space_known (ctx->space) || !space_withhold_outside (ctx->space))
         return false;
     commit_holds (ctx);
     if (!listens (ctx))
@@ -241,10 +241,10 @@ bool withheld_changed (struct withheld *withheld)
  */
 static void hold_again (struct job *job, void *arg)
 {
-    if ((job->claim.held || exceeds (job) || job->facts->abandoned
+    if ((job->claim.withheld || exceeds (job) || job->facts->abandoned
          || job->facts->phase == DWS_PHASE_GONE)
         && job->claim.bytes.count > 0)
-        (void)space_hold (job->ctx->space, job->facts->id, &job->claim);
+        (void)space_withhold (job->ctx->space, job->facts->id, &job->claim);
 }
 
 void withheld_learned (struct withheld *withheld)
@@ -254,13 +254,13 @@ void withheld_learned (struct withheld *withheld)
 
     if (!withheld->due || !space_known (space))
         return;
-    space_held_clear (space);
-    (void)space_hold_outside (space);
+    space_withheld_clear (space);
+    (void)space_withhold_outside (space);
     jobs_each (ctx->jobs, hold_again, NULL);
     withheld->due = false;
     commit_holds (ctx);
     if (listens (ctx)
-        && calls_add (ctx, request_hold (ctx, space_held (space), true), 0, 0,
+        && calls_add (ctx, request_hold (ctx, space_withheld (space), true), 0, 0,
                       told_cb) < 0)
         safe_log_error (ctx->h, "sched-rabbit: hold");
 }

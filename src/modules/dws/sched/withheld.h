@@ -71,7 +71,7 @@ void withheld_end (struct job *job);
  */
 bool withheld_changed (struct withheld *withheld);
 
-/* A scheduler was just loaded: report all held claims, now, or as soon as they
+/* A scheduler was just loaded: report all withheld storage, now, or as soon as they
  * are known.
  */
 void withheld_arrived (struct withheld *withheld);

@@ -89,7 +89,7 @@ json_t *describe_job (struct job *job)
                          "exception", job->facts->exception)))
         return NULL;
     if ((wf && set_new (o, "workflow", describe_workflow (wf, job->ctx->timeline)) < 0)
-        || (job->claim.holdings
+        || (job->claim.entries
             && set_new (o, "rabbits",
                         json_string (space_rabbits (&job->claim))) < 0)) {
         json_decref (o);
@@ -116,7 +116,7 @@ json_t *describe_job_fully (struct job *job)
         || ((job->facts->commands & DWS_COMMAND_COPY_OUT)
             && set_new (o, "copy_out",
                         dws_commands_copied_out (job->facts->directives)) < 0)
-        || (job->claim.holdings
+        || (job->claim.entries
             && set_new (o, "space", dws_bytes_encode (&job->claim.bytes)) < 0)
         || (wf && wf->lagging
             && set_new (o, "lagging", json_string (wf->lagging)) < 0)

@@ -90,7 +90,7 @@ static void test_claims (void **state)
     assert_bytes (&one.bytes, "{'r2': 2147549184}");
     assert_space (space, "{'r1': " G ", 'r2': 2147549184}", "{}");
     space_free (space, &one, false);
-    assert_null (one.holdings);
+    assert_null (one.entries);
     assert_int_equal (one.bytes.count, 0);
     space_free (space, &one, true);
     assert_space (space, "{'r1': " G "}", "{}");
@@ -345,29 +345,29 @@ static void test_held (void **state)
     struct claim one = { 0 };
 
     claim (space, &one, "[" LAYOUT ("a", G, "r1") "]");
-    assert_int_equal (space_hold (space, 77, &one), 0);
-    assert_true (one.held);
-    assert_json (space_held (space), "{'77': {'r1': " G "}}");
-    space_hold_failed (&one);
-    assert_false (one.held);
-    assert_json (space_held (space), "{'77': {'r1': " G "}}");
-    assert_int_equal (space_hold (space, 77, &one), 0);
-    assert_false (space_hold_outside (space));
+    assert_int_equal (space_withhold (space, 77, &one), 0);
+    assert_true (one.withheld);
+    assert_json (space_withheld (space), "{'77': {'r1': " G "}}");
+    space_withhold_failed (&one);
+    assert_false (one.withheld);
+    assert_json (space_withheld (space), "{'77': {'r1': " G "}}");
+    assert_int_equal (space_withhold (space, 77, &one), 0);
+    assert_false (space_withhold_outside (space));
     learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), false);
-    assert_true (space_hold_outside (space));
-    assert_false (space_hold_outside (space));
-    assert_json (space_held (space),
+    assert_true (space_withhold_outside (space));
+    assert_false (space_withhold_outside (space));
+    assert_json (space_withheld (space),
                  "{'0': {'r2': " G "}, '77': {'r1': " G "}}");
-    assert_true (space_let_go (space, 77, &one));
-    assert_false (one.held);
-    assert_false (space_let_go (space, 77, &one));
+    assert_true (space_withhold_end (space, 77, &one));
+    assert_false (one.withheld);
+    assert_false (space_withhold_end (space, 77, &one));
     // also one that the scheduler did not get
-    assert_int_equal (space_hold (space, 77, &one), 0);
-    space_hold_failed (&one);
-    assert_true (space_let_go (space, 77, &one));
+    assert_int_equal (space_withhold (space, 77, &one), 0);
+    space_withhold_failed (&one);
+    assert_true (space_withhold_end (space, 77, &one));
     learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), true);
-    assert_true (space_hold_outside (space));
-    assert_json (space_held (space), "{}");
+    assert_true (space_withhold_outside (space));
+    assert_json (space_withheld (space), "{}");
     space_free (space, &one, true);
     space_destroy (space);
 }

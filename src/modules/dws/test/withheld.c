@@ -151,7 +151,7 @@ static void test_untold (void **state)
         begin (&t, "sched-rabbit");
         w.deaf = !sent;
         if ((f = withheld_tell (&t.job)))
-            space_hold_failed (&t.job.claim);
+            space_withhold_failed (&t.job.claim);
         assert_int_equal (f != NULL, sent);
         flux_future_destroy (f);
         assert_true (withheld_needed (&t.job));
