@@ -221,7 +221,7 @@ def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms, others):
         for _ in range(s["constraints"]["count"])
     ]
     nodes = {s["metadata"]["name"]: 1 for s in storages}
-    held = [
+    rivals = [
         {
             "servers": {"name": f"other-{i}"},
             "holder": "another",
@@ -231,7 +231,7 @@ def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms, others):
     ]
     free = [room for i, room in enumerate(rooms) if others.get(i) != "k"]
     try:
-        dws.allocation_sets([breakdown], nodes, storages=storages, held=held)
+        dws.allocation_sets([breakdown], nodes, storages=storages, rivals=rivals)
         placed = True
     except dws.NoSpaceError:
         placed = False

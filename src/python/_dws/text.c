@@ -213,7 +213,7 @@ static json_t *allocation_sets (struct call *call)
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .storages = json_object_get (o, "storages"),
         .used = &used,
-        .held = json_object_get (o, "held"),
+        .rivals = json_object_get (o, "rivals"),
         .resources = json_object_get (o, "resources"),
         .reserved = &reserved,
     };

@@ -175,14 +175,14 @@ def allocation_sets(
     used: dict[str, int] | None = None,
     resources: list[Json] | None = None,
     reserved: dict[str, int] | None = None,
-    held: list[Json] | None = None,
+    rivals: list[Json] | None = None,
 ) -> list[ServersAllocation]:
     """Lay out the storage of the breakdowns over the rabbits in `nodes`.
 
     `storages` are Storage objects of Kubernetes (None: assume that every rabbit
     is usable), `used` the bytes that others hold on each rabbit, `reserved` the
     bytes that the scheduler has reserved for the job, which are used first; if
-    they are empty, `resources` (with ssd) tell the reservation. `held` are the
+    they are empty, `resources` (with ssd) tell the reservation. `rivals` are the
     exclusive keys of others: {"servers": {"name", "namespace"}, "holder": TEXT,
     "rabbits": {RABBIT: {KEY: true}}} for each of them.
     Raises ValueError, NoSpaceError or NotReadyError.
@@ -196,8 +196,8 @@ def allocation_sets(
         opts["resources"] = resources
     if reserved is not None:
         opts["reserved"] = reserved
-    if held is not None:
-        opts["held"] = held
+    if rivals is not None:
+        opts["rivals"] = rivals
     return cast(
         "list[ServersAllocation]",
         _call("allocation_sets", breakdowns, nodes, opts),

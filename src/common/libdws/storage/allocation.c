@@ -434,7 +434,7 @@ json_t *dws_allocation_sets (const struct dws_breakdowns *breakdowns,
         goto done;
     }
     if (fill_rabbits (lay, nodes_per_rabbit, opts, error) < 0
-        || colocation_fill (lay, bl, opts->held, opts->lasting, error) < 0
+        || colocation_fill (lay, bl, opts->rivals, opts->lasting, error) < 0
         || place_all (lay, error) < 0)
         goto done;
     if (!(result = encode_all (lay, bl)))

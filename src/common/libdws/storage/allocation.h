@@ -22,7 +22,7 @@ struct dws_allocation_opts {
                           // has them, or an object with these by name, or NULL:
                           // take every rabbit as usable
     const struct dws_bytes *used;      // taken by others (drives.h), or NULL
-    json_t *held;         // borrowed: what others keep to themselves there, or
+    json_t *rivals;       // borrowed: what others keep to themselves there, or
                           // are to get before the job, or NULL:
                           // [{"servers": {"name", "namespace"}, (if any)
                           //   "holder": text that names them,

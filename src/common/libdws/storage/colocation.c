@@ -208,7 +208,7 @@ static bool is_own (const struct dws_breakdowns *bl, json_t *entry)
     return false;
 }
 
-/* Does an entry of 'held' count? An entry needs a holder to be named to the user.
+/* Does an entry of 'rivals' count? An entry needs a holder to be named to the user.
  */
 static bool counts (const struct dws_breakdowns *bl, json_t *entry,
                     bool lasting)
@@ -220,14 +220,14 @@ static bool counts (const struct dws_breakdowns *bl, json_t *entry,
 
 int colocation_fill (struct layout *lay,
                      const struct dws_breakdowns *bl,
-                     json_t *held,
+                     json_t *rivals,
                      bool lasting,
                      dws_error_t *error)
 {
     json_t *entry;
     size_t i;
 
-    json_array_foreach (held, i, entry) {
+    json_array_foreach (rivals, i, entry) {
         json_t *rabbits = json_object_get (entry, "rabbits");
 
         if (!counts (bl, entry, lasting))
@@ -283,7 +283,7 @@ static char *name_first (json_t *wanted, json_t *entry, const char *rabbit)
 
 char *dws_colocation_holder (const struct dws_breakdowns *breakdowns,
                              json_t *nodes,
-                             json_t *held,
+                             json_t *rivals,
                              bool lasting)
 {
     const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
@@ -294,7 +294,7 @@ char *dws_colocation_holder (const struct dws_breakdowns *breakdowns,
     char *text = NULL;
     size_t i;
 
-    json_array_foreach (held, i, entry) {
+    json_array_foreach (rivals, i, entry) {
         if (!counts (bl, entry, lasting))
             continue;
         json_object_foreach (nodes, rabbit, value) {

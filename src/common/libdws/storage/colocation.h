@@ -34,12 +34,12 @@ json_t *dws_colocation_wanted (const struct dws_breakdowns *breakdowns);
 
 /* The first holder of a key that a job wants for itself: "exclusive KEY on RABBIT,
  * which HOLDER has" in a string that the caller frees, NULL if there is none or no
- * memory. 'nodes' are the job's rabbits, 'held' is as in allocation.h. With 'lasting'
+ * memory. 'nodes' are the job's rabbits, 'rivals' is as in allocation.h. With 'lasting'
  * only holders count that may keep the key for ever.
  */
 char *dws_colocation_holder (const struct dws_breakdowns *breakdowns,
                              json_t *nodes,
-                             json_t *held,
+                             json_t *rivals,
                              bool lasting);
 
 #endif /* !LIBDWS_COLOCATION_H */

@@ -24,12 +24,12 @@ const char *colocation_key (const struct alloc_set *set, size_t i);
 json_t *colocation_encode (const struct breakdown *b);
 
 /* Fill in the keys that others hold on the rabbits of 'lay', with 'lasting' only those
- * that they may hold for ever. 'held' is as in allocation.h; entries of Servers that
+ * that they may hold for ever. 'rivals' is as in allocation.h; entries of Servers that
  * are in 'bl' itself do not count. Fails with ENOMEM.
  */
 int colocation_fill (struct layout *lay,
                      const struct dws_breakdowns *bl,
-                     json_t *held,
+                     json_t *rivals,
                      bool lasting,
                      dws_error_t *error);
 

@@ -262,7 +262,7 @@ static int no_layout (struct job *job, json_t *nodes,
     int rc;
 
     if ((errno == ENOSPC || errno == EHOSTDOWN)
-        && json_array_size (rivals->held) > 0) {
+        && json_array_size (rivals->list) > 0) {
         if ((rc = wait_turn (job, nodes, rivals)) <= 0)
             return rc;
         errno = saved_errno;

@@ -320,13 +320,13 @@ int storage_rivals (struct job *job, json_t *nodes, bool again,
     *rivals = (struct rivals){ 0 };
     if (!(rivals->wanted = dws_colocation_wanted (job->wf->breakdowns))
         || (json_object_size (rivals->wanted) > 0
-            && (!(rivals->held = json_array ())
+            && (!(rivals->list = json_array ())
                 || !(lasting = json_array ())
                 || !(entries = space_keys (job->ctx->space, nodes))
-                || add_holders (lasting, rivals->held, job, entries) < 0
+                || add_holders (lasting, rivals->list, job, entries) < 0
                 || (!again && waitlist_before (job->ctx->waitlist, job, nodes,
-                                               add_before, rivals->held) < 0)
-                || json_array_extend (rivals->held, lasting) < 0)))
+                                               add_before, rivals->list) < 0)
+                || json_array_extend (rivals->list, lasting) < 0)))
         rc = dws_error (error, ENOMEM, "out of memory");
     ERRNO_SAFE (json_decref (lasting));
     ERRNO_SAFE (json_decref (entries));
@@ -337,14 +337,14 @@ void rivals_clear (struct rivals *rivals)
 {
     ERRNO_SAFE_BLOCK;
     json_decref (rivals->wanted);
-    json_decref (rivals->held);
+    json_decref (rivals->list);
     *rivals = (struct rivals){ 0 };
 }
 
 char *storage_rival (struct job *job, json_t *nodes,
                      const struct rivals *rivals, bool lasting)
 {
-    return dws_colocation_holder (job->wf->breakdowns, nodes, rivals->held,
+    return dws_colocation_holder (job->wf->breakdowns, nodes, rivals->list,
                                   lasting);
 }
 
@@ -405,7 +405,7 @@ json_t *storage_layout (struct job *job, json_t *nodes,
     struct dws_allocation_opts opts = {
         .anywhere = storage_anywhere (job),
         .ever = state == LAYOUT_EVER,
-        .held = state <= LAYOUT_LASTING ? rivals->held : NULL,
+        .rivals = state <= LAYOUT_LASTING ? rivals->list : NULL,
         .lasting = state == LAYOUT_LASTING,
         .reserved = &job->reserved,
     };

@@ -60,7 +60,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error);
  */
 struct rivals {
     json_t *wanted;         // {KEY: true}
-    json_t *held;
+    json_t *list;
 };
 
 int storage_rivals (struct job *job, json_t *nodes, bool again,

@@ -23,7 +23,7 @@ static void test_anywhere (void **state)
         const char *sets;
         const char *storages;
         const char *used;
-        const char *held;
+        const char *rivals;
         bool ever;
         const char *want;     // or, if it must fail, part of the message
         int errnum;
@@ -88,11 +88,11 @@ static void test_anywhere (void **state)
         json_t *nodes = J (rows[i].nodes);
         json_t *storages = J (rows[i].storages);
         struct dws_bytes used = BYTES (rows[i].used);
-        json_t *held = rows[i].held ? J (rows[i].held) : NULL;
+        json_t *rivals = rows[i].rivals ? J (rows[i].rivals) : NULL;
         struct dws_allocation_opts opts = {
             .storages = storages,
             .used = &used,
-            .held = held,
+            .rivals = rivals,
             .anywhere = true,
             .ever = rows[i].ever,
         };
@@ -116,7 +116,7 @@ static void test_anywhere (void **state)
         }
         json_decref (o);
         json_decref (breakdowns);
-        json_decref (held);
+        json_decref (rivals);
         dws_bytes_clear (&used);
         json_decref (storages);
         json_decref (nodes);

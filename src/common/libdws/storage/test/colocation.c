@@ -27,17 +27,17 @@
     " 'holder': 'job f1', 'rabbits': {" rabbits "}}]"
 #define HELD(servers, rabbits) HELD_IN ("default", servers, rabbits)
 
-static json_t *lay_out (const char *sets, const char *nodes, const char *held,
+static json_t *lay_out (const char *sets, const char *nodes, const char *rivals,
                         dws_error_t *error)
 {
-    struct dws_allocation_opts opts = { .held = J (held) };
+    struct dws_allocation_opts opts = { .rivals = J (rivals) };
     json_t *breakdowns = J (sets);
     json_t *n = J (nodes);
     json_t *result = WITH_BREAKDOWNS (breakdowns, error,
                                       dws_allocation_sets (bd, n, &opts,
                                                            error));
 
-    json_decref (opts.held);
+    json_decref (opts.rivals);
     json_decref (breakdowns);
     json_decref (n);
     return result;
@@ -151,7 +151,7 @@ static void test_others (void **state)
 {
     static const struct {
         const char *sets;
-        const char *held;
+        const char *rivals;
         const char *rabbit;
         const char *text;
     } table[] = {
@@ -192,7 +192,7 @@ static void test_others (void **state)
 
         snprintf (sets, sizeof (sets), "[" BREAKDOWN ("w-0", "%s") "]",
                   table[i].sets);
-        result = lay_out (sets, "{'a': 1, 'b': 2}", table[i].held, &error);
+        result = lay_out (sets, "{'a': 1, 'b': 2}", table[i].rivals, &error);
         if (!table[i].rabbit) {
             assert_null (result);
             assert_int_equal (errno, ENOSPC);
@@ -218,27 +218,27 @@ static void test_others (void **state)
  */
 static void test_lasting (void **state)
 {
-    static const char held[] = "["
+    static const char rivals[] = "["
         ENTRY ("job f1", "'b': {'m': true}", "") ","
         ENTRY ("job f2", "'b': {'m': true}, 'a': {'m': true}",
                ", 'waits': true") ","
         ENTRY ("storage p", "'b': {'m': true, 'x': true}", LASTING) "]";
     static const struct {
-        const char *held;
+        const char *rivals;
         const char *nodes;
         bool lasting;
         const char *text;       // NULL: nobody
         bool fits;
     } table[] = {
-        { held, "{'b': 1}", false,
+        { rivals, "{'b': 1}", false,
           "exclusive 'm' on b, which job f1 has", false },
-        { held, "{'a': 1}", false,
+        { rivals, "{'a': 1}", false,
           "exclusive 'm' on a, which job f2 is to get first", false },
-        { held, "{'b': 1}", true,
+        { rivals, "{'b': 1}", true,
           "exclusive 'm' on b, which storage p has", false },
-        { held, "{'a': 1}", true, NULL, true },
-        { held, "{'c': 1}", false, NULL, true },
-        { held, "{'a': 1, 'b': 1}", true,
+        { rivals, "{'a': 1}", true, NULL, true },
+        { rivals, "{'c': 1}", false, NULL, true },
+        { rivals, "{'a': 1, 'b': 1}", true,
           "exclusive 'm' on b, which storage p has", true },
         { HELD ("w-0", "'a': {'m': true}"), "{'a': 1}", false, NULL, true },
         { NULL, "{'a': 1}", false, NULL, true },
@@ -246,14 +246,14 @@ static void test_lasting (void **state)
 
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
         struct dws_allocation_opts opts = {
-            .held = table[i].held ? J (table[i].held) : NULL,
+            .rivals = table[i].rivals ? J (table[i].rivals) : NULL,
             .lasting = table[i].lasting,
         };
         dws_error_t error;
         json_t *breakdowns = J ("[" BREAKDOWN ("w-0", MGT) "]");
         json_t *nodes = J (table[i].nodes);
         char *text = WITH_BREAKDOWNS (breakdowns, &error,
-                                      dws_colocation_holder (bd, nodes, opts.held,
+                                      dws_colocation_holder (bd, nodes, opts.rivals,
                                                              table[i].lasting));
         json_t *sets = WITH_BREAKDOWNS (breakdowns, &error,
                                         dws_allocation_sets (bd, nodes, &opts,
@@ -271,7 +271,7 @@ static void test_lasting (void **state)
         json_decref (sets);
         json_decref (nodes);
         json_decref (breakdowns);
-        json_decref (opts.held);
+        json_decref (opts.rivals);
     }
 }
 
