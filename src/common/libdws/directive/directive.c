@@ -204,7 +204,7 @@ static int parse_words (struct parser *p, const char *s, const char *end)
 static int list_presets (struct parser *p, const char *word, int width)
 {
     char names[128] = "";
-    const char *near = NULL;
+    const char *similar = NULL;
     const char *name;
     json_t *value;
 
@@ -217,15 +217,15 @@ static int list_presets (struct parser *p, const char *word, int width)
             strcat (names, name);
         }
         snprintf (given, sizeof (given), "%.*s", width, word);
-        if (!near && dws_is_near (given, name))
-            near = name;
+        if (!similar && dws_is_similar (given, name))
+            similar = name;
     }
-    if (near)
+    if (similar)
         return FAULT (p,
                       "'%.*s' is not a preset, did you mean '%s'?",
                       width,
                       word,
-                      near);
+                      similar);
     if (memmem (word, width, "#DW", 3))
         return FAULT (p,
                       "'%.*s' does not begin with '#DW': leave out what is before"

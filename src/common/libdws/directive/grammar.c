@@ -267,27 +267,27 @@ static int check_word (struct check *c,
 {
     char allowed[128] = "";
     char buf[HINT_SIZE];
-    const char *near = NULL;
+    const char *similar = NULL;
     const char *hint;
 
     for (size_t i = 0; i < MAX_WORDS && rule->words[i]; i++) {
         if (strcmp (value, rule->words[i]) == 0)
             return 0;
-        if (!near
-            && (closed ? dws_is_near (value, rule->words[i])
+        if (!similar
+            && (closed ? dws_is_similar (value, rule->words[i])
                        : dws_is_misspelt (value, rule->words[i])))
-            near = rule->words[i];
+            similar = rule->words[i];
         join (allowed, sizeof (allowed), rule->words[i]);
     }
     if (closed && (hint = hint_type (value, buf)))
         return FAULT (c, "%s '%.60s' %s", rule->key, value, hint);
-    if (near)
+    if (similar)
         return FAULT (c,
                       "%s '%.60s' is not one of %s; did you mean '%s'?",
                       rule->key,
                       value,
                       allowed,
-                      near);
+                      similar);
     if (closed)
         return FAULT (c,
                       "%s '%.60s' is not one of %s",
@@ -387,20 +387,20 @@ static int unknown_key (struct check *c,
 {
     const char *key = arg->key;
     char allowed[128] = "";
-    const char *near = NULL;
+    const char *similar = NULL;
 
     for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
-        if (!near && dws_is_near (key, rule->keys[i].key))
-            near = rule->keys[i].key;
+        if (!similar && dws_is_similar (key, rule->keys[i].key))
+            similar = rule->keys[i].key;
         join (allowed, sizeof (allowed), rule->keys[i].key);
     }
     if (rule->storage_keys)
         join (allowed, sizeof (allowed), "DW_(JOB|PERSISTENT|GLOBAL)_*");
-    if (near)
+    if (similar)
         return FAULT (c,
                       "unknown key '%.60s', did you mean '%s'? %s takes %s",
                       key,
-                      near,
+                      similar,
                       rule->command,
                       allowed);
     return warn_unknown_arg (c, arg);
@@ -486,12 +486,12 @@ static int unknown_command (struct check *c)
 {
     char allowed[128] = "";
     char buf[HINT_SIZE];
-    const char *near = NULL;
+    const char *similar = NULL;
     const char *hint = hint_command (c->dir->command, buf);
 
     for (size_t i = 0; i < rule_count; i++) {
-        if (!near && dws_is_near (c->dir->command, rules[i].command))
-            near = rules[i].command;
+        if (!similar && dws_is_similar (c->dir->command, rules[i].command))
+            similar = rules[i].command;
         join (allowed, sizeof (allowed), rules[i].command);
     }
     if (is_test_command (c->dir->command)) {
@@ -503,11 +503,11 @@ static int unknown_command (struct check *c)
     }
     if (hint)
         return FAULT (c, "unknown command '%.60s'%s", c->dir->command, hint);
-    if (near)
+    if (similar)
         return FAULT (c,
                       "unknown command '%.60s', did you mean '%s'? Known are %s",
                       c->dir->command,
-                      near,
+                      similar,
                       allowed);
     return FAULT (c,
                   "unknown command '%.60s'; known are %s",

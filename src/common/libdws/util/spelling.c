@@ -56,7 +56,7 @@ bool dws_is_misspelt (const char *word, const char *known)
     return distance (word, known) <= allowed (known);
 }
 
-bool dws_is_near (const char *word, const char *known)
+bool dws_is_similar (const char *word, const char *known)
 {
     size_t len = strlen (word);
 

@@ -15,7 +15,7 @@ bool dws_is_misspelt (const char *word, const char *known);
 
 /* The same, and true if 'known' begins with 'word'.
  */
-bool dws_is_near (const char *word, const char *known);
+bool dws_is_similar (const char *word, const char *known);
 
 /* Find the known word of which 'word' is a misspelling. Set 'word', try each known
  * word, then read 'known': NULL if there is none.

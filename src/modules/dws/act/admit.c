@@ -16,7 +16,7 @@
 #include "act/data_first.h"
 #include "act/kvs.h"
 #include "act/limits.h"
-#include "act/near.h"
+#include "act/constraint.h"
 #include "act/storage.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -315,7 +315,7 @@ static bool resource_update_done (struct job *job)
 
 static bool resource_update_ready (struct job *job)
 {
-    return limits_ready (job) && near_ready (job) && first_ready (job);
+    return limits_ready (job) && constraint_ready (job) && first_ready (job);
 }
 
 const struct action action_resource_update = {

@@ -15,7 +15,7 @@
 #include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/data_first.h"
-#include "act/near.h"
+#include "act/constraint.h"
 #include "facts/config.h"
 #include "sched/pool.h"
 
@@ -70,7 +70,7 @@ json_t *first_goodness (struct job *job, dws_error_t *error)
         || (job->facts->constraints
             && !(constraints = dws_jsontext_get (job->facts->constraints))))
         dws_error (error, ENOMEM, "out of memory");
-    else if ((near = near_constraint (job, dws_resources_nodes (resources),
+    else if ((near = constraint_make (job, dws_resources_nodes (resources),
                                       error)))
         goodness = dws_pool_nodes (pool, constraints, near, error);
     ERRNO_SAFE (json_decref (near));

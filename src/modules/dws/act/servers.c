@@ -20,7 +20,7 @@
 #include "act/reservations.h"
 #include "act/kvs.h"
 #include "act/limits.h"
-#include "act/near.h"
+#include "act/constraint.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "agent/commands.h"
@@ -490,7 +490,7 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
  */
 static bool servers_ready (struct job *job)
 {
-    return limits_ready (job) && near_ready (job) && first_ready (job);
+    return limits_ready (job) && constraint_ready (job) && first_ready (job);
 }
 
 /* Servers or Computes were deleted. DWS creates them again while the workflow is in

@@ -15,14 +15,14 @@
 #include "libdws/storage/data_first.h"
 #include "libdws/storage/labels.h"
 #include "libdws/storage/location.h"
-#include "libdws/storage/near.h"
+#include "libdws/storage/constraint.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/data_first.h"
 #include "act/reservations.h"
-#include "act/near.h"
+#include "act/constraint.h"
 #include "act/storage.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
@@ -59,7 +59,7 @@ bool storage_unbound (const struct job *job)
  */
 static json_t *join (json_t *a, json_t *b, int64_t nodes, dws_error_t *error)
 {
-    json_t *both = b ? dws_near_join (a, b, nodes, error) : NULL;
+    json_t *both = b ? dws_constraint_join (a, b, nodes, error) : NULL;
 
     ERRNO_SAFE (json_decref (a));
     ERRNO_SAFE (json_decref (b));
@@ -107,7 +107,7 @@ static json_t *locate (struct job *job, bool staged, json_t *resources,
         location = join (location, labels, nodes, error);
     }
     if (location)
-        location = join (location, near_constraint (job, nodes, error), nodes,
+        location = join (location, constraint_make (job, nodes, error), nodes,
                          error);
     return location;
 }

@@ -13,7 +13,7 @@
 #include "act/data_first.h"
 #include "act/groups.h"
 #include "act/limits.h"
-#include "act/near.h"
+#include "act/constraint.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "act/workflow.h"
@@ -30,7 +30,7 @@ static bool create_ready (struct job *job)
     return groups_ready (job->ctx->groups, job->facts->userid,
                          job->facts->group)
         && limits_ready (job)
-        && near_ready (job)
+        && constraint_ready (job)
         && leases_promise (job);
 }
 
@@ -85,7 +85,7 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     }
     /* Do not refuse an admitted job for drives lost since. */
     if (job->facts->phase == DWS_PHASE_DEPEND
-        && (near_check (job, &error) < 0
+        && (constraint_check (job, &error) < 0
             || first_check (job, &error) < 0)) {
         if (errno == ENOMEM)
             return -1;

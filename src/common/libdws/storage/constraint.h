@@ -4,8 +4,8 @@
  * to rabbits, and on no others. Nodes without a rabbit are next to none.
  */
 
-#ifndef LIBDWS_NEAR_H
-#define LIBDWS_NEAR_H
+#ifndef LIBDWS_CONSTRAINT_H
+#define LIBDWS_CONSTRAINT_H
 
 #include <stdint.h>
 #include <jansson.h>
@@ -17,15 +17,15 @@
  * frees. A host may be a rabbit itself. Fails with ENOENT (there is none), EINVAL
  * or ENOMEM.
  */
-char *dws_near_rabbits (const char *hosts,
-                        const struct dws_topology *topo,
-                        dws_error_t *error);
+char *dws_constraint_rabbits (const char *hosts,
+                              const struct dws_topology *topo,
+                              dws_error_t *error);
 
 /* Return a new object {"hostlist": [HOSTS]}, the nodes next to 'rabbits' (RFC 29).
  * 'nodes' is how many the job needs, INT32_MAX if that is not known. Fails with
  * EINVAL (an unknown rabbit), ENOSPC (fewer nodes) or ENOMEM.
  */
-json_t *dws_near_constraint (const char *rabbits,
+json_t *dws_constraint_make (const char *rabbits,
                              const struct dws_topology *topo,
                              int64_t nodes,
                              dws_error_t *error);
@@ -33,9 +33,9 @@ json_t *dws_near_constraint (const char *rabbits,
 /* Join two constraints of this form, each of which may be a JSON null: a new reference.
  * Fails with ENOSPC if fewer nodes satisfy both than the job needs, or with ENOMEM.
  */
-json_t *dws_near_join (json_t *a,
-                       json_t *b,
-                       int64_t nodes,
-                       dws_error_t *error);
+json_t *dws_constraint_join (json_t *a,
+                             json_t *b,
+                             int64_t nodes,
+                             dws_error_t *error);
 
-#endif /* !LIBDWS_NEAR_H */
+#endif /* !LIBDWS_CONSTRAINT_H */

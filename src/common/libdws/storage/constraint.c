@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See near.h.
+ * See constraint.h.
  */
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "libdws/util/hosts.h"
 #include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
-#include "near.h"
+#include "constraint.h"
 
 /* The most bytes of a list in a message.
  */
@@ -22,9 +22,9 @@ static int64_t needed (int64_t nodes)
     return nodes < INT32_MAX ? nodes : 1;
 }
 
-char *dws_near_rabbits (const char *hosts,
-                        const struct dws_topology *topo,
-                        dws_error_t *error)
+char *dws_constraint_rabbits (const char *hosts,
+                              const struct dws_topology *topo,
+                              dws_error_t *error)
 {
     struct hostlist *hl = dws_hostlist_decode (hosts);
     struct hostlist *rabbits;
@@ -110,7 +110,7 @@ static int collect (struct hostlist *hl,
     return 0;
 }
 
-json_t *dws_near_constraint (const char *rabbits,
+json_t *dws_constraint_make (const char *rabbits,
                              const struct dws_topology *topo,
                              int64_t nodes,
                              dws_error_t *error)
@@ -166,10 +166,10 @@ static int intersect (struct hostlist *both,
     return 0;
 }
 
-json_t *dws_near_join (json_t *a,
-                       json_t *b,
-                       int64_t nodes,
-                       dws_error_t *error)
+json_t *dws_constraint_join (json_t *a,
+                             json_t *b,
+                             int64_t nodes,
+                             dws_error_t *error)
 {
     struct hostlist *all = NULL;
     struct hostlist *some = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See near.h. The rabbits of a job follow from its R, which the KVS has while it runs
- * and after that; who its owner is, from its eventlog. The result is kept until this
+ * See constraint.h. The rabbits of a job follow from its R, which the KVS has while it
+ * runs and after that; who its owner is, from its eventlog. The result is kept until this
  * job is forgotten, so that the job named in dw_near may end meanwhile. After a restart
  * of the module it is looked up again.
  */
@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "libdws/storage/resources.h"
-#include "libdws/storage/near.h"
+#include "libdws/storage/constraint.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/kvs.h"
-#include "act/near.h"
+#include "act/constraint.h"
 #include "agent/agent.h"
 #include "base/calls.h"
 #include "facts/config.h"
@@ -61,7 +61,7 @@ static struct job *asking_job (const struct call *call, struct near **near)
 {
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
 
-    if (!job || !(*near = job_slot (job, SLOT_NEAR)) || !(*near)->asked)
+    if (!job || !(*near = job_slot (job, SLOT_CONSTRAINT)) || !(*near)->asked)
         return NULL;
     (*near)->asked = false;
     return job;
@@ -89,8 +89,8 @@ static void set_hosts (struct job *job, struct near *near, const char *hosts)
     dws_error_t error;
 
     snprintf (what, sizeof (what), "job %.64s: ", job->facts->near);
-    if (!(near->rabbits = dws_near_rabbits (hosts, job->ctx->config->topology,
-                                            &error)))
+    if (!(near->rabbits = dws_constraint_rabbits (hosts, job->ctx->config->topology,
+                                                  &error)))
         set_fault (near, what, error.text);
 }
 
@@ -201,13 +201,13 @@ static void look_up (struct job *job, struct near *near)
         read_job (job, near, "eventlog", eventlog_cb);
 }
 
-bool near_ready (struct job *job)
+bool constraint_ready (struct job *job)
 {
     struct near *near;
 
     if (!job->facts->near || job->facts->phase != DWS_PHASE_DEPEND)
         return true;
-    near = job_slot_make (job, SLOT_NEAR, sizeof (*near), near_destroy);
+    near = job_slot_make (job, SLOT_CONSTRAINT, sizeof (*near), near_destroy);
     if (near && (near->rabbits || near->fault))
         return true;
     if (near && near->asked)
@@ -232,20 +232,20 @@ static json_t *add (struct job *job, json_t *so_far, const char *key,
     json_t *next;
     json_t *both = NULL;
 
-    if (!(next = dws_near_constraint (rabbits, job->ctx->config->topology,
+    if (!(next = dws_constraint_make (rabbits, job->ctx->config->topology,
                                       nodes, error)))
         dws_error (error, errno, "%s: %s", key, error->text);
     else
-        both = dws_near_join (so_far, next, nodes, error);
+        both = dws_constraint_join (so_far, next, nodes, error);
     ERRNO_SAFE (json_decref (so_far));
     ERRNO_SAFE (json_decref (next));
     return both;
 }
 
-json_t *near_constraint (struct job *job, int64_t nodes, dws_error_t *error)
+json_t *constraint_make (struct job *job, int64_t nodes, dws_error_t *error)
 {
     const struct dws_job *facts = job->facts;
-    const struct near *near = job_slot (job, SLOT_NEAR);
+    const struct near *near = job_slot (job, SLOT_CONSTRAINT);
     json_t *o = json_null ();
 
     if (near && near->fault) {
@@ -259,14 +259,14 @@ json_t *near_constraint (struct job *job, int64_t nodes, dws_error_t *error)
     return o;
 }
 
-int near_check (struct job *job, dws_error_t *error)
+int constraint_check (struct job *job, dws_error_t *error)
 {
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *o;
 
     if (!resources)
         return dws_error_nomem (error);
-    o = near_constraint (job, dws_resources_nodes (resources), error);
+    o = constraint_make (job, dws_resources_nodes (resources), error);
     ERRNO_SAFE (json_decref (resources));
     if (!o)
         return -1;

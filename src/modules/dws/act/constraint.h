@@ -3,8 +3,8 @@
  * Places the job as its user wants: attributes dw_rabbits and dw_near.
  */
 
-#ifndef DWS_NEAR_H
-#define DWS_NEAR_H
+#ifndef DWS_CONSTRAINT_H
+#define DWS_CONSTRAINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,16 +17,16 @@
  * under way, and jobs_changed() is called when it ends. Once a job is admitted its
  * jobspec has the constraint.
  */
-bool near_ready (struct job *job);
+bool constraint_ready (struct job *job);
 
 /* Can the job run where its user wants it? Fails with EINVAL or ENOSPC and a text for
  * its owner, or with ENOMEM.
  */
-int near_check (struct job *job, dws_error_t *error);
+int constraint_check (struct job *job, dws_error_t *error);
 
 /* The constraint for a job of 'nodes' nodes, a new reference; a JSON null if it
- * may be anywhere. Fails as near_check() does.
+ * may be anywhere. Fails as constraint_check() does.
  */
-json_t *near_constraint (struct job *job, int64_t nodes, dws_error_t *error);
+json_t *constraint_make (struct job *job, int64_t nodes, dws_error_t *error);
 
-#endif /* !DWS_NEAR_H */
+#endif /* !DWS_CONSTRAINT_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of near.c.
+ * Unit tests of constraint.c.
  */
 
-#include "libdws/storage/near.h"
+#include "libdws/storage/constraint.h"
 #include "libdws/test/util.h"
 
 /* r9 has no nodes, and z1 no rabbit.
@@ -58,7 +58,7 @@ static void test_constraint (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_near_constraint (table[i].rabbits, *state, table[i].nodes, &e);
+        o = dws_constraint_make (table[i].rabbits, *state, table[i].nodes, &e);
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);
@@ -78,13 +78,13 @@ static void test_rabbits (void **state)
     dws_error_t e = { "" };
     char *s;
 
-    s = dws_near_rabbits ("b2,z1,a[1-2],r3", *state, &e);
+    s = dws_constraint_rabbits ("b2,z1,a[1-2],r3", *state, &e);
     assert_string_equal (s, "r[1-3]");
     free (s);
-    assert_null (dws_near_rabbits ("z1", *state, &e));
+    assert_null (dws_constraint_rabbits ("z1", *state, &e));
     assert_int_equal (errno, ENOENT);
     assert_contains (e.text, "none of its nodes has a rabbit");
-    assert_null (dws_near_rabbits ("a[", *state, &e));
+    assert_null (dws_constraint_rabbits ("a[", *state, &e));
     assert_int_equal (errno, EINVAL);
 }
 
@@ -96,16 +96,16 @@ static void test_join (void **state)
     dws_error_t e = { "" };
     json_t *o;
 
-    assert_ptr_equal (o = dws_near_join (none, some, 9, &e), some);
+    assert_ptr_equal (o = dws_constraint_join (none, some, 9, &e), some);
     json_decref (o);
-    assert_ptr_equal (o = dws_near_join (some, none, 9, &e), some);
+    assert_ptr_equal (o = dws_constraint_join (some, none, 9, &e), some);
     json_decref (o);
-    o = dws_near_join (none, none, 9, &e);
+    o = dws_constraint_join (none, none, 9, &e);
     assert_true (json_is_null (o));
-    o = dws_near_join (some, others, 2, &e);
+    o = dws_constraint_join (some, others, 2, &e);
     assert_json (o, "{'hostlist': ['a3,b1']}");
     json_decref (o);
-    assert_null (dws_near_join (some, others, 3, &e));
+    assert_null (dws_constraint_join (some, others, 3, &e));
     assert_int_equal (errno, ENOSPC);
     assert_contains (e.text, "are 2, it needs 3");
     json_decref (some);
