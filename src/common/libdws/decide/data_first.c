@@ -15,14 +15,14 @@ static void update (struct view *v, enum dws_first first)
     wait_for (v, v->job->awaits ? v->job->awaits
                                 : "the job's resources to be updated");
     if ((a = act (v, DWS_ACT_RESOURCE_UPDATE)))
-        a->first = first;
+        a->data_first = first;
 }
 
 /* Nodes first. DWS_FIRST_NO records that the job could have had its data first.
  */
 void offer (struct view *v)
 {
-    bool said = v->job->first == DWS_FIRST_YES || v->wf->first;
+    bool said = v->job->data_first == DWS_FIRST_YES || v->wf->data_first;
 
     update (v, said ? DWS_FIRST_NO : DWS_FIRST_UNSAID);
 }
@@ -86,7 +86,7 @@ void row_keep_staged (struct view *v)
  */
 bool have_computes (struct view *v)
 {
-    if (!v->wf->first || v->wf->computes_written
+    if (!v->wf->data_first || v->wf->computes_written
         || v->wf->desired != DWS_STATE_DATAIN)
         return true;
     if (have_hosts (v)) {

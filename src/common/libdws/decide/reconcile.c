@@ -194,19 +194,19 @@ static bool is_unmounted (const struct dws_workflow *wf,
 static unsigned int find_early_place (const struct dws_job *job,
                                       const struct dws_workflow *wf)
 {
-    bool first = dws_is_first (job, wf);
+    bool first = dws_is_data_first (job, wf);
 
     if (wf && wf->spoilt)
         return SPOILT;
     if (job->phase == DWS_PHASE_DEPEND)
         return first ? FIRST : DEPEND;
-    if (wf && wf->first && !first)
+    if (wf && wf->data_first && !first)
         return BACK;
     if (job->phase == DWS_PHASE_PROLOG)
         return PROLOG;
     if (first)
         return STAGED;
-    return wf && job->first == DWS_FIRST_YES ? UNSTAGED : PENDING;
+    return wf && job->data_first == DWS_FIRST_YES ? UNSTAGED : PENDING;
 }
 
 static unsigned int find_place (const struct dws_job *job,

@@ -152,7 +152,7 @@ struct dws_action {
     enum dws_state state;       // DESIRE: the new one, SAVE: the one done
     uint32_t bit;               // SAVE
     bool whole;                 // SAVE: the workflow object too
-    enum dws_first first;       // RESOURCE_UPDATE: its data is there (YES), or it
+    enum dws_first data_first;  // RESOURCE_UPDATE: its data is there (YES), or it
                                 //  is to have nodes first after all (NO)
     int severity;               // RAISE
     const char *type;           // RAISE, a constant
@@ -184,7 +184,7 @@ int dws_reconcile (const struct dws_job *job,
 
 /* Is this workflow to have the job's data before the job has nodes?
  */
-bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf);
+bool dws_is_data_first (const struct dws_job *job, const struct dws_workflow *wf);
 
 /* For a job that the epilog timeout lets go: true if no node that has a mount of its
  * workflow ('wf', NULL as for dws_reconcile()) can be allocated to another job. A drain

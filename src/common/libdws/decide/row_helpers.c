@@ -30,9 +30,9 @@ bool dws_action_needs_agent (enum dws_action_kind kind)
     return (size_t)kind < DWS_ACT_COUNT && actions[kind].needs_agent;
 }
 
-bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf)
+bool dws_is_data_first (const struct dws_job *job, const struct dws_workflow *wf)
 {
-    return wf && wf->first && job->first != DWS_FIRST_NO;
+    return wf && wf->data_first && job->data_first != DWS_FIRST_NO;
 }
 
 bool under_way (struct view *v, enum dws_action_kind kind)

@@ -215,7 +215,7 @@ static bool needs_computes (const struct dws_workflow *wf)
     if (wf->deleting)
         return wf->state >= DWS_STATE_PRERUN;
     return wf->state == wf->desired
-        && ((wf->state == DWS_STATE_SETUP && !wf->first)
+        && ((wf->state == DWS_STATE_SETUP && !wf->data_first)
             || wf->state == DWS_STATE_PRERUN || wf->state == DWS_STATE_POSTRUN
             || wf->state == DWS_STATE_TEARDOWN);
 }

@@ -232,7 +232,7 @@ static void set_marks (struct dws_workflow *wf, json_t *o, const char *instance)
     wf->deleting = text_in (o, "deleting") != NULL;
     wf->finalizer = has_finalizer (array_in (o, "finalizers"));
     wf->retry = text_in (o, "retry") != NULL;
-    wf->first = text_in (o, "first") != NULL;
+    wf->data_first = text_in (o, "first") != NULL;
     read_stamp (wf, text_in (o, "stamp"));
     wf->failed_at = wf->t_failed = seconds_parse (text_in (o, "failed_at"));
 }

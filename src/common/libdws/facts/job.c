@@ -163,7 +163,7 @@ static struct dws_job *decode_checked (json_t *o, const char *key_id,
     job->commands = dws_commands (job->directives);
     job->directives_hash = dws_commands_hash (job->directives);
     job->failure_tolerance = tolerance;
-    job->first = first_decode (first);
+    job->data_first = first_decode (first);
     job->waits = waits;
     return job;
 }
@@ -239,8 +239,8 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     take_over (&job->rabbits, &fresh->rabbits);
     take_over (&job->near, &fresh->near);
     take_over (&job->constraints, &fresh->constraints);
-    if (job->first != DWS_FIRST_NO)
-        job->first = fresh->first;
+    if (job->data_first != DWS_FIRST_NO)
+        job->data_first = fresh->data_first;
     job->waits = fresh->waits;
     job->userid = fresh->userid;
     job->lifetime = fresh->lifetime;

@@ -58,7 +58,7 @@ struct dws_job {
     char *queue;                // or NULL
     char *rabbits;              // that its nodes are to be next to, or NULL
     char *near;                 // a job or persistent storage, likewise
-    enum dws_first first;
+    enum dws_first data_first;
     char *constraints;          // JSON (RFC 31) of its user and queue, or NULL
     bool waits;                 // others hold it: a dependency, or urgency 0
     bool run_started;

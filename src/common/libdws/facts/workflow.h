@@ -86,7 +86,7 @@ struct dws_workflow {
     double t_stamp;             //  and the moment of that
     double failed_at;           // when its stage-out has failed first, as noted,
     double t_failed;            //  and the moment of that, 0: it has not
-    bool first;                 // made for a job that is to have its data before
+    bool data_first;            // made for a job that is to have its data before
                                 //  it has nodes
     bool retry;                 // that is to be tried again, and has not been yet
     char *message;              // never NULL

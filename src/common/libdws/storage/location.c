@@ -343,12 +343,12 @@ json_t *dws_location_constraint (const struct dws_breakdowns *breakdowns,
     return locate (breakdowns, servers, &search, error);
 }
 
-json_t *dws_location_first (const struct dws_breakdowns *breakdowns,
-                            json_t *servers,
-                            const struct dws_topology *topo,
-                            json_t *goodness,
-                            int64_t nodes,
-                            dws_error_t *error)
+json_t *dws_location_data_first (const struct dws_breakdowns *breakdowns,
+                                 json_t *servers,
+                                 const struct dws_topology *topo,
+                                 json_t *goodness,
+                                 int64_t nodes,
+                                 dws_error_t *error)
 {
     struct search search = {
         .topo = topo,

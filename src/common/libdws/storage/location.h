@@ -60,11 +60,11 @@ json_t *dws_location_own (const struct dws_breakdowns *breakdowns);
  * has nodes: 'servers' are its own, as they were written. Where a rabbit has fewer
  * allocations than nodes, those that are best by 'goodness' (data_first.h) are let in.
  */
-json_t *dws_location_first (const struct dws_breakdowns *breakdowns,
-                            json_t *servers,
-                            const struct dws_topology *topo,
-                            json_t *goodness,
-                            int64_t nodes,
-                            dws_error_t *error);
+json_t *dws_location_data_first (const struct dws_breakdowns *breakdowns,
+                                 json_t *servers,
+                                 const struct dws_topology *topo,
+                                 json_t *goodness,
+                                 int64_t nodes,
+                                 dws_error_t *error);
 
 #endif /* !LIBDWS_LOCATION_H */

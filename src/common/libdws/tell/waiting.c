@@ -102,7 +102,7 @@ static void add_state (struct dws_text *t, const struct dws_job *job,
     switch (wf->state) {
         case DWS_STATE_NONE:
         case DWS_STATE_PROPOSAL:
-            if (job->phase == DWS_PHASE_DEPEND && dws_is_first (job, wf))
+            if (job->phase == DWS_PHASE_DEPEND && dws_is_data_first (job, wf))
                 add_first (t, job, wf);
             else if (job->awaits)
                 dws_say (t, "waiting for %s", job->awaits);
@@ -145,7 +145,7 @@ static void add_state (struct dws_text *t, const struct dws_job *job,
 static bool is_held (const struct dws_job *job, const struct dws_workflow *wf)
 {
     return job->phase == DWS_PHASE_DEPEND || job->phase == DWS_PHASE_PROLOG
-        || (job->phase == DWS_PHASE_PENDING && dws_is_first (job, wf)
+        || (job->phase == DWS_PHASE_PENDING && dws_is_data_first (job, wf)
             && wf->desired >= DWS_STATE_DATAIN)
         || (job->phase == DWS_PHASE_EPILOG && !job->abandoned);
 }

@@ -60,7 +60,7 @@ static int read_servers (struct job *job,
 
     if (job->facts->phase != DWS_PHASE_DEPEND)
         refs = json_array ();
-    else if (dws_is_first (job->facts, job->wf))
+    else if (dws_is_data_first (job->facts, job->wf))
         refs = dws_location_own (breakdowns);
     else
         refs = dws_location_servers (breakdowns);
@@ -270,14 +270,14 @@ static int run_resource_update (struct job *job,
     dws_error_t error;
     int rc;
 
-    if (wanted->first == DWS_FIRST_YES && !first_in_reach (job))
+    if (wanted->data_first == DWS_FIRST_YES && !data_first_in_reach (job))
         return make_anew (job);
-    own->offering = wanted->first;
+    own->offering = wanted->data_first;
     if (limits_check (job, &error) < 0) {
         act_refuse (job, error.text);
         return 0;
     }
-    if (storage_demand (job, wanted->first == DWS_FIRST_YES, &demand,
+    if (storage_demand (job, wanted->data_first == DWS_FIRST_YES, &demand,
                         &error) < 0) {
         if (errno == EINVAL || errno == ENOSPC) {
             act_refuse (job, error.text);
@@ -305,8 +305,8 @@ static bool resource_update_done (struct job *job)
     struct act_job *own = act_own (job);
 
     if (own->offering != DWS_FIRST_UNSAID
-        && job->facts->first != DWS_FIRST_NO)
-        job->facts->first = own->offering;
+        && job->facts->data_first != DWS_FIRST_NO)
+        job->facts->data_first = own->offering;
     dws_job_advance (job->facts, DWS_PHASE_PENDING);
     json_decref (own->servers);
     own->servers = NULL;
@@ -315,7 +315,7 @@ static bool resource_update_done (struct job *job)
 
 static bool resource_update_ready (struct job *job)
 {
-    return limits_ready (job) && constraint_ready (job) && first_ready (job);
+    return limits_ready (job) && constraint_ready (job) && data_first_ready (job);
 }
 
 const struct action action_resource_update = {

@@ -52,7 +52,7 @@ struct look {
 static bool has_data (const struct job *job)
 {
     return job->facts->phase == DWS_PHASE_PENDING
-        && dws_is_first (job->facts, job->wf)
+        && dws_is_data_first (job->facts, job->wf)
         && job->wf->desired == DWS_STATE_DATAIN && job->wf->ready;
 }
 

@@ -33,32 +33,32 @@ bool first_wanted (const struct job *job)
     const struct dws_job *facts = job->facts;
     enum dws_data_first site = job->ctx->config->data_first;
 
-    if (facts->phase != DWS_PHASE_DEPEND || facts->first == DWS_FIRST_NO
+    if (facts->phase != DWS_PHASE_DEPEND || facts->data_first == DWS_FIRST_NO
         || site == DWS_DATA_FIRST_NEVER
-        || (facts->first == DWS_FIRST_UNSAID && site != DWS_DATA_FIRST_ALWAYS))
+        || (facts->data_first == DWS_FIRST_UNSAID && site != DWS_DATA_FIRST_ALWAYS))
         return false;
-    return (facts->first == DWS_FIRST_YES
+    return (facts->data_first == DWS_FIRST_YES
             || (facts->commands & DWS_COMMAND_COPY_IN))
         && is_possible (job);
 }
 
 int first_check (const struct job *job, dws_error_t *error)
 {
-    if (job->facts->first == DWS_FIRST_YES
+    if (job->facts->data_first == DWS_FIRST_YES
         && job->ctx->config->data_first == DWS_DATA_FIRST_NEVER)
         return dws_error (error, EINVAL, "dw_data_first: here jobs get their"
                           " nodes before their data (rabbit.data_first)");
     return 0;
 }
 
-bool first_ready (struct job *job)
+bool data_first_ready (struct job *job)
 {
     return job->facts->phase != DWS_PHASE_DEPEND
-        || !dws_is_first (job->facts, job->wf)
+        || !dws_is_data_first (job->facts, job->wf)
         || pool_get (job->ctx->pool, job) != NULL;
 }
 
-json_t *first_goodness (struct job *job, dws_error_t *error)
+json_t *data_first_goodness (struct job *job, dws_error_t *error)
 {
     const struct dws_pool *pool = pool_last (job->ctx->pool);
     json_t *resources = dws_jsontext_get (job->facts->resources);
@@ -79,7 +79,7 @@ json_t *first_goodness (struct job *job, dws_error_t *error)
     return goodness;
 }
 
-bool first_in_reach (struct job *job)
+bool data_first_in_reach (struct job *job)
 {
     const struct dws_pool *pool = pool_last (job->ctx->pool);
     json_t *resources = dws_jsontext_get (job->facts->resources);
@@ -87,16 +87,16 @@ bool first_in_reach (struct job *job)
                           ? dws_jsontext_get (job->facts->constraints) : NULL;
     int64_t wanted = dws_resources_nodes (resources);
     dws_error_t error;
-    json_t *goodness = first_goodness (job, &error);
+    json_t *goodness = data_first_goodness (job, &error);
     json_t *location = NULL;
     json_t *nodes = NULL;
     bool reached;
 
     if (goodness)
-        location = dws_location_first (job->wf->breakdowns,
-                                       act_own (job)->servers,
-                                       job->ctx->config->topology, goodness,
-                                       wanted, &error);
+        location = dws_location_data_first (job->wf->breakdowns,
+                                            act_own (job)->servers,
+                                            job->ctx->config->topology, goodness,
+                                            wanted, &error);
     if (location)
         nodes = dws_pool_nodes (pool, constraints, location, &error);
     reached = !nodes || (int64_t)json_object_size (nodes) >= wanted;

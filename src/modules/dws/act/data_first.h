@@ -21,20 +21,20 @@ bool first_wanted (const struct job *job);
  */
 int first_check (const struct job *job, dws_error_t *error);
 
-/* Returns true if first_goodness() can answer, or the job is not data first; otherwise
- * jobs_changed() is called when it can.
+/* Returns true if data_first_goodness() can answer, or the job is not data first;
+ * otherwise jobs_changed() is called when it can.
  */
-bool first_ready (struct job *job);
+bool data_first_ready (struct job *job);
 
 /* The nodes that the job may have by its constraints and its attributes dw_rabbits and
  * dw_near, as returned by dws_pool_nodes(). Fails as that does.
  */
-json_t *first_goodness (struct job *job, dws_error_t *error);
+json_t *data_first_goodness (struct job *job, dws_error_t *error);
 
 /* Can the job, whose storage is made, have enough nodes next to it, now or later? Not
  * if it was moved to a queue with other nodes meanwhile. An error counts as yes:
- * storage_demand() reports it. Call this after first_ready().
+ * storage_demand() reports it. Call this after data_first_ready().
  */
-bool first_in_reach (struct job *job);
+bool data_first_in_reach (struct job *job);
 
 #endif /* !DWS_ACT_DATA_FIRST_H */

@@ -408,7 +408,7 @@ static int no_reserve (struct job *job, const char *text)
 
     if (errno != ENOSPC && errno != EHOSTDOWN)
         return errno == ENOMEM ? -1 : nodes_first (job, text);
-    if (!(nodes = storage_first_nodes (job, true, NULL)))
+    if (!(nodes = storage_data_first_nodes (job, true, NULL)))
         return nodes_first (job, text);
     json_decref (nodes);
     return wait_room (job, text);
@@ -438,7 +438,7 @@ static int run_reserve (struct job *job)
         return -1;
     }
     space_free (job->ctx->space, &job->claim, true);
-    if ((nodes = storage_first_nodes (job, false, &error))
+    if ((nodes = storage_data_first_nodes (job, false, &error))
         && storage_rivals (job, nodes, false, &rivals, &error) == 0)
         sets = storage_layout (job, nodes, &rivals, LAYOUT_NOW, &error);
     if (sets) {
@@ -486,11 +486,11 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
     return rc;
 }
 
-/* The layout of a data-first job also needs the pool of idle nodes (first_ready()).
+/* The layout of a data-first job also needs the pool of idle nodes (data_first_ready()).
  */
 static bool servers_ready (struct job *job)
 {
-    return limits_ready (job) && constraint_ready (job) && first_ready (job);
+    return limits_ready (job) && constraint_ready (job) && data_first_ready (job);
 }
 
 /* Servers or Computes were deleted. DWS creates them again while the workflow is in

@@ -47,7 +47,7 @@ static bool site_anywhere (const struct job *job)
 
 bool storage_anywhere (const struct job *job)
 {
-    return site_anywhere (job) || dws_is_first (job->facts, job->wf);
+    return site_anywhere (job) || dws_is_data_first (job->facts, job->wf);
 }
 
 bool storage_unbound (const struct job *job)
@@ -80,9 +80,9 @@ static json_t *locate_storage (struct job *job, bool staged, int64_t nodes,
     if (!staged)
         return dws_location_constraint (job->wf->breakdowns, servers, topo,
                                         nodes, error);
-    if ((goodness = first_goodness (job, error)))
-        location = dws_location_first (job->wf->breakdowns, servers, topo,
-                                       goodness, nodes, error);
+    if ((goodness = data_first_goodness (job, error)))
+        location = dws_location_data_first (job->wf->breakdowns, servers, topo,
+                                            goodness, nodes, error);
     ERRNO_SAFE (json_decref (goodness));
     return location;
 }
@@ -362,7 +362,7 @@ static const struct dws_bytes *taken (struct job *job, struct dws_bytes *sum)
     return sum->lost ? NULL : sum;
 }
 
-json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
+json_t *storage_data_first_nodes (struct job *job, bool ever, dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
     struct dws_bytes sum = { 0 };
@@ -376,7 +376,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
         opts.used = taken (job, &sum);
     if (!resources || (!ever && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
-    else if ((goodness = first_goodness (job, error)))
+    else if ((goodness = data_first_goodness (job, error)))
         nodes = dws_first_nodes (job->wf->breakdowns, goodness,
                                  dws_resources_nodes (resources), topo, &opts,
                                  error);

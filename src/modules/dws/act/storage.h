@@ -51,7 +51,7 @@ json_t *storage_nodes (struct job *job, dws_error_t *error);
 /* The same for a data-first job (libdws/storage/data_first.h), with the present state of
  * rabbits or, with 'ever', as if all were up and empty.
  */
-json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error);
+json_t *storage_data_first_nodes (struct job *job, bool ever, dws_error_t *error);
 
 /* The exclusive keys that the job wants, and those that others hold, or get first, on
  * the same rabbits, as libdws/storage/allocation.h has it. Holders that may stay for

@@ -450,7 +450,7 @@ static struct job *job_of (struct jobs *jobs, struct dws_workflow *wf,
     /* Set this even if the list is older than a version seen in a command's
      * result. */
     job->seen = true;
-    jobs->ctx->early |= wf->first;
+    jobs->ctx->early |= wf->data_first;
     return wf->version < job->version ? NULL : job;
 }
 

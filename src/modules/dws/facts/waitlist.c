@@ -203,7 +203,7 @@ void waitlist_leave (struct job *job)
 static bool may_wait (const struct job *job)
 {
     bool early = job->facts->phase == DWS_PHASE_DEPEND
-        && dws_is_first (job->facts, job->wf)
+        && dws_is_data_first (job->facts, job->wf)
         && job->wf->state == DWS_STATE_PROPOSAL && job->wf->ready
         && !job->facts->no_room && !job->facts->waits;
 

@@ -123,8 +123,8 @@ static void setup (void)
         w.facts[i].resources = RESOURCES ("2");
     }
     w.count = OTHER + 1;
-    w.facts[DATA].first = DWS_FIRST_YES;
-    w.workflows[DATA].first = true;
+    w.facts[DATA].data_first = DWS_FIRST_YES;
+    w.workflows[DATA].data_first = true;
     w.workflows[DATA].desired = DWS_STATE_DATAIN;
     w.workflows[DATA].ready = true;
     assert_int_equal (space_claim (w.ctx.space, &data->claim, layout), 0);
@@ -219,7 +219,7 @@ static void test_no_rival (void **state)
                 w.facts[OTHER].resources = RESOURCES ("5");
                 break;
             case 4:                     // it is as far
-                w.facts[OTHER].first = DWS_FIRST_YES;
+                w.facts[OTHER].data_first = DWS_FIRST_YES;
                 w.workflows[OTHER] = w.workflows[DATA];
                 break;
             case 5:
@@ -260,7 +260,7 @@ static void test_no_data (void **state)
                 w.facts[DATA].phase = DWS_PHASE_PROLOG;
                 break;
             case 1:
-                w.facts[DATA].first = DWS_FIRST_NO;
+                w.facts[DATA].data_first = DWS_FIRST_NO;
                 break;
             case 2:
                 w.workflows[DATA].ready = false;

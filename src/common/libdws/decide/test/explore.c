@@ -167,7 +167,7 @@ static void dump (const struct model *m)
                    m->drained, m->missing, m->alone, m->kept,
                    m->given, m->progress, m->keeps, m->seen.failed,
                    m->seen.retry, m->recorded, m->recording, m->lost, m->left_out,
-                   m->only_waived, m->shrunk, m->first, m->want_first,
+                   m->only_waived, m->shrunk, m->data_first, m->want_first,
                    m->no_room, m->contended, m->remade,
                    m->busy[4],
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
@@ -179,7 +179,7 @@ static void dump (const struct model *m)
                        "doubted=%d absent=%d\n", i ? "seen" : "real",
                        wf->exists, dws_state_name (wf->desired),
                        dws_state_name (wf->state), wf->ready, wf->status,
-                       wf->deleting, wf->finalizer, wf->first, wf->hidden,
+                       wf->deleting, wf->finalizer, wf->data_first, wf->hidden,
                        wf->doubted, m->absent);
     }
 }

@@ -144,8 +144,8 @@ static void test_outdated (void **state)
     f.wf.outdated = false;
     assert_string_equal (decide (&f, 1000.), "raise");
     f = facts (DWS_PHASE_DEPEND, DWS_STATE_SETUP, false);
-    f.job.first = DWS_FIRST_YES;
-    f.wf.first = true;
+    f.job.data_first = DWS_FIRST_YES;
+    f.wf.data_first = true;
     f.wf.status = DWS_STATUS_ERROR;
     f.wf.outdated = true;
     assert_string_equal (decide (&f, 1000.), "teardown");

@@ -52,7 +52,7 @@ struct model model_start_first (int tolerance, int unmount)
     struct model m = model_start (tolerance, 0, unmount);
 
     m.asks = 1;
-    m.first = DWS_FIRST_UNSAID;
+    m.data_first = DWS_FIRST_UNSAID;
     return m;
 }
 
@@ -219,8 +219,8 @@ void model_run_call (struct model *m, int kind)
             if (m->phase > DWS_PHASE_PENDING)
                 break;
             if (m->want_first != DWS_FIRST_UNSAID
-                && (m->first != DWS_FIRST_NO))
-                m->first = m->want_first;
+                && (m->data_first != DWS_FIRST_NO))
+                m->data_first = m->want_first;
             m->phase = DWS_PHASE_PENDING;
             break;
         case DWS_ACT_REJECT:
@@ -348,7 +348,7 @@ void model_run_command (struct model *m, int kind, struct model_check *check)
             wf->exists = 1;
             wf->desired = DWS_STATE_PROPOSAL;
             wf->finalizer = 1;
-            wf->first = m->make_first;
+            wf->data_first = m->make_first;
             m->same = 0;
         }
         return;
@@ -357,9 +357,9 @@ void model_run_command (struct model *m, int kind, struct model_check *check)
         return;
     if (kind == DWS_ACT_DESIRE && model_accepts (wf, m->want)) {
         if (m->want == DWS_STATE_SETUP && m->same
-            && (!wf->servers || (!wf->computes && !wf->first)))
+            && (!wf->servers || (!wf->computes && !wf->data_first)))
             model_fail (check, "Setup before Servers and Computes were written");
-        if (m->want == DWS_STATE_PRERUN && m->same && wf->first
+        if (m->want == DWS_STATE_PRERUN && m->same && wf->data_first
             && !wf->computes)
             model_fail (check, "PreRun before Computes was written");
         wf->desired = m->want;

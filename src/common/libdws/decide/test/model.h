@@ -28,7 +28,7 @@ struct model_workflow {
     uint8_t waived;         // a node that the job does without is in Computes
     uint8_t failed;         // its stage-out has, and that is noted
     uint8_t retry;          // it is to be tried again
-    uint8_t first;          // made to have the data before there are nodes
+    uint8_t data_first;     // made to have the data before there are nodes
     uint8_t hidden;         // it has lost its label: no watch shows it
     uint8_t doubted;        // known: a watch or a list says that it is gone
     uint8_t outdated;       // failed for Servers that NNF had not seen yet
@@ -90,7 +90,7 @@ struct model {
     uint8_t touched;        // it has touched Computes at the last of the moments
     uint8_t spoilt;         // nobody makes again what the workflow needs
     uint8_t asks;           // it is to have its data before it has nodes
-    uint8_t first;          // enum dws_first: its jobspec
+    uint8_t data_first;     // enum dws_first: its jobspec
     uint8_t want_first;     // of the RESOURCE_UPDATE in flight
     uint8_t make_first;     // of the CREATE in flight
     uint8_t no_room;        // there is no room for that

@@ -90,7 +90,7 @@ static void check_teardown (const struct model *m, double now,
  */
 static bool is_early (const struct model *m)
 {
-    return m->seen.first && m->first != DWS_FIRST_NO;
+    return m->seen.data_first && m->data_first != DWS_FIRST_NO;
 }
 
 static void check_update (const struct model *m, const struct dws_action *a,
@@ -102,19 +102,19 @@ static void check_update (const struct model *m, const struct dws_action *a,
         model_fail (check, "another job's workflow is used");
     if (!wf->breakdowns)
         model_fail (check, "resource-update without breakdowns");
-    if (a->first == DWS_FIRST_YES
+    if (a->data_first == DWS_FIRST_YES
         && (m->phase != DWS_PHASE_DEPEND || !is_early (m)
             || !model_reached (wf, DWS_STATE_DATAIN)))
         model_fail (check, "nodes are asked for before the data is there");
-    if (a->first == DWS_FIRST_YES)
+    if (a->data_first == DWS_FIRST_YES)
         return;
     if (m->phase == DWS_PHASE_DEPEND && !model_reached (wf, DWS_STATE_PROPOSAL))
         model_fail (check, "resource-update before Proposal");
     if (m->phase == DWS_PHASE_DEPEND && is_early (m) && !m->no_room)
         model_fail (check, "a job is to have its data first and does not");
     if (m->phase > DWS_PHASE_DEPEND
-        && (m->phase != DWS_PHASE_PENDING || m->first != DWS_FIRST_YES
-            || a->first != DWS_FIRST_NO))
+        && (m->phase != DWS_PHASE_PENDING || m->data_first != DWS_FIRST_YES
+            || a->data_first != DWS_FIRST_NO))
         model_fail (check, "resource-update in the queue");
     if (m->phase == DWS_PHASE_PENDING && is_early (m)
         && model_reached (wf, DWS_STATE_DATAIN)
@@ -197,7 +197,7 @@ void model_check_action (const struct model *m,
             if (wf->desired == DWS_STATE_TEARDOWN
                 || is_busy (m, DWS_ACT_TEARDOWN))
                 model_fail (check, "Teardown is undone");
-            if (a->state == DWS_STATE_PRERUN && !wf->computes && wf->first)
+            if (a->state == DWS_STATE_PRERUN && !wf->computes && wf->data_first)
                 model_fail (check, "PreRun without Computes");
             if (m->phase != DWS_PHASE_PROLOG
                 && !(m->phase == DWS_PHASE_DEPEND && is_early (m)
@@ -325,11 +325,11 @@ static void check_queue (const struct model *m, double now,
     const struct model_workflow *wf = &m->seen;
 
     if (m->phase != DWS_PHASE_PENDING || m->exception || wf->deleting || m->spoilt
-        || wf->status == DWS_STATUS_ERROR || m->first != DWS_FIRST_YES
+        || wf->status == DWS_STATUS_ERROR || m->data_first != DWS_FIRST_YES
         || is_busy (m, DWS_ACT_RESOURCE_UPDATE)
         || is_busy (m, DWS_ACT_BREAKDOWNS))
         return;
-    if (wf->first && model_reached (wf, DWS_STATE_DATAIN)
+    if (wf->data_first && model_reached (wf, DWS_STATE_DATAIN)
         && now >= (m->contended ? SOON : LATE))
         model_fail (check, "data waits for nodes for ever");
     if (model_reached (wf, DWS_STATE_PROPOSAL))

@@ -70,10 +70,10 @@ static void perform (struct model *m, const struct dws_action *a)
     if (a->kind == DWS_ACT_DESIRE)
         m->want = a->state;
     if (a->kind == DWS_ACT_RESOURCE_UPDATE)
-        m->want_first = a->first;
+        m->want_first = a->data_first;
     if (a->kind == DWS_ACT_CREATE)
         m->make_first = m->asks && m->phase == DWS_PHASE_DEPEND
-                        && m->first != DWS_FIRST_NO;
+                        && m->data_first != DWS_FIRST_NO;
     if (a->kind == DWS_ACT_RAISE)
         m->mild = a->severity > 0;
     if (a->kind == DWS_ACT_REPORT && m->keeps) {
@@ -122,7 +122,7 @@ static struct dws_job job_facts (const struct model *m)
         .released = m->released,
         .stranded = m->stranded,
         .reported = m->reported,
-        .first = m->first,
+        .data_first = m->data_first,
         .remade = m->remade,
         .no_room = m->no_room,
         .contended = m->contended,
@@ -181,7 +181,7 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .given = m->given,
         .t_failed = seen->failed ? EARLY : 0.,
         .retry = seen->retry,
-        .first = seen->first,
+        .data_first = seen->data_first,
         .t_ready = seen->ready ? EARLY : 0.,
         .recorded = m->recorded,
         .t_progress = m->progress != PROGRESS_UNREAD ? LATE : 0.,
@@ -253,7 +253,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->contended = 0;
     /* From then on it does not matter. */
     if (m->phase >= DWS_PHASE_RUNNING)
-        m->first = 0;
+        m->data_first = 0;
     /* The record goes when nothing is left to do. */
     if (m->phase == DWS_PHASE_GONE && !m->seen.exists && m->absent
         && get_busy (m) == 0) {

@@ -90,7 +90,7 @@ static void step_flux (struct steps *s)
         step (s, &m);
     }
     m = *s->from;
-    if (m.phase == DWS_PHASE_PENDING && m.seen.first) {
+    if (m.phase == DWS_PHASE_PENDING && m.seen.data_first) {
         m.contended = !m.contended;     // seen by the module
         step (s, &m);
     }
@@ -163,7 +163,7 @@ static void check_restart (const struct model *before,
     }
     if (a.phase != b.phase || a.abandoned != b.abandoned
         || (!a.abandoned && a.released != b.released)
-        || a.stranded != b.stranded || (!gone && a.first != b.first)
+        || a.stranded != b.stranded || (!gone && a.data_first != b.data_first)
         || (!gone && (a.ran != b.ran || a.exception != b.exception
                       || a.teardown != b.teardown || a.hosts != b.hosts)))
         model_fail (check, "a fact is forgotten by a restart");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of data_first.c and pool.c, and of dws_location_first().
+ * Unit tests of data_first.c and pool.c, and of dws_location_data_first().
  */
 
 #include "libdws/directive/command.h"
@@ -253,10 +253,10 @@ static void test_location (void **state)
                                      "spec", "allocationSets", "label", "xfs",
                                      "storage", J (locations[i].storage));
         json_t *o = WITH_BREAKDOWNS (breakdowns, NULL,
-                                     dws_location_first (bd, servers, w->topo,
-                                                         good,
-                                                         locations[i].nodes,
-                                                         NULL));
+                                     dws_location_data_first (bd, servers, w->topo,
+                                                              good,
+                                                              locations[i].nodes,
+                                                              NULL));
 
         assert_json (o, locations[i].want);
         json_decref (o);

@@ -281,8 +281,8 @@ static void test_first (void **state)
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
         json_t *servers = pack_servers ("own", tab[i].label, 1, 1);
         json_t *o = WITH_BREAKDOWNS (breakdowns, NULL,
-                                     dws_location_first (bd, servers, topo,
-                                                         goodness, 2, NULL));
+                                     dws_location_data_first (bd, servers, topo,
+                                                              goodness, 2, NULL));
 
         assert_json (o, tab[i].want);
         json_decref (o);

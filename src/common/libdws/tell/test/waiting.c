@@ -17,7 +17,7 @@ struct test_case {
     const char *directive;
     struct dws_progress progress;
     enum dws_link link;
-    bool first;                 // it gets its data before it has nodes
+    bool data_first;            // it gets its data before it has nodes
     const char *message;        // of a TransientCondition
     char *awaits;
     const char *text;
@@ -34,9 +34,9 @@ static const struct test_case cases[] = {
     { DWS_PHASE_PENDING, DWS_STATE_PROPOSAL, JOBDW, .text = "" },
     { DWS_PHASE_PENDING, DWS_STATE_PROPOSAL, JOBDW,
       .link = DWS_LINK_NO_SERVER, .text = "" },
-    { DWS_PHASE_PENDING, DWS_STATE_SETUP, COPY, .first = true, .text = "" },
+    { DWS_PHASE_PENDING, DWS_STATE_SETUP, COPY, .data_first = true, .text = "" },
     { DWS_PHASE_PENDING, DWS_STATE_DATAIN, COPY, .text = "" },
-    { DWS_PHASE_PENDING, DWS_STATE_DATAIN, COPY, .first = true,
+    { DWS_PHASE_PENDING, DWS_STATE_DATAIN, COPY, .data_first = true,
       .text = "rabbit: waiting for nodes next to its data", .kind = "nnfdatamovements" },
     { DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, JOBDW,
       .text = "rabbit: assigning storage" },
@@ -121,7 +121,7 @@ static void test_table (void **state)
         struct dws_workflow wf = {
             .state = c->state,
             .desired = c->state,
-            .first = c->first,
+            .data_first = c->data_first,
             .status = c->message ? DWS_STATUS_TRANSIENT : DWS_STATUS_NONE,
             .message = c->message ? (char *)c->message : "",
             .t_trouble = c->message ? 5. : 0.,
@@ -129,7 +129,7 @@ static void test_table (void **state)
         struct dws_job job = {
             .phase = c->phase,
             .awaits = c->awaits,
-            .first = c->first ? DWS_FIRST_YES : DWS_FIRST_NO,
+            .data_first = c->data_first ? DWS_FIRST_YES : DWS_FIRST_NO,
         };
         json_t *texts = json_pack ("[s]", c->directive);
         struct dws_directives *directives = dws_directives_read (texts);
