@@ -382,7 +382,7 @@ class CommandQueue:
         self._running = 0
         self._queues: dict[Key, deque[Command]] = {}
         self._failures: dict[Key, int] = {}
-        self._told: dict[Key, tuple[int, str]] = {}
+        self._reported: dict[Key, tuple[int, str]] = {}
         # the end of the pause that the server requested (Retry-After)
         self._not_before: dict[Key, float] = {}
         self._ready: list[tuple[float, int, Key]] = []
@@ -514,7 +514,7 @@ class CommandQueue:
         """Clear the failures of a command that has succeeded after repeats."""
         del self._failures[key]
         self._not_before.pop(key, None)
-        status, _ = self._told.pop(key)
+        status, _ = self._reported.pop(key)
         self._problems.clear(key)
         if status != HTTP_CONFLICT:
             self._kube.comeback.back()
@@ -523,8 +523,8 @@ class CommandQueue:
         unreachable = error.status == 0 and error.reason == UNREACHABLE
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         cause = (error.status, error.message)
-        news = not unreachable and self._told.get(key) != cause
-        self._told[key] = cause
+        news = not unreachable and self._reported.get(key) != cause
+        self._reported[key] = cause
         self._kube.stats.retry(error.status)
         if unreachable:
             problem, text = "Kubernetes cannot be reached", error.message

@@ -31,7 +31,7 @@ REPORT_TYPES = {
 }
 
 # Stands for the version and digest() of a workflow that was not reported yet.
-UNTOLD = (0, 0)
+UNREPORTED = (0, 0)
 
 
 def digest(workflow: Object) -> int:
@@ -67,7 +67,7 @@ class Session(Sink):
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
         # the newest reported version of each workflow, and its digest()
-        self._told: dict[Name, tuple[int, int]] = {}
+        self._reported: dict[Name, tuple[int, int]] = {}
         # workflows in results of commands since the present list was requested
         self._meanwhile: dict[Name, Object] | None = None
         # workflows without our label: created by flux-coral2, or ours with a lost label
@@ -114,8 +114,8 @@ class Session(Sink):
         # A workflow under deletion may be gone already: let the watch report it.
         if "deleting" in workflow:
             return
-        if version > self._told.get(name, UNTOLD)[0]:
-            self._told[name] = version, digest(workflow)
+        if version > self._reported.get(name, UNREPORTED)[0]:
+            self._reported[name] = version, digest(workflow)
 
     async def listing(self, plural: str) -> None:
         if plural == "workflows":
@@ -146,8 +146,10 @@ class Session(Sink):
             if name_of(obj) not in names:
                 names.add(name_of(obj))
                 workflows.append(obj)
-        self._told = {
-            name: (told, 0) for name, (told, _) in self._told.items() if name in names
+        self._reported = {
+            name: (reported, 0)
+            for name, (reported, _) in self._reported.items()
+            if name in names
         }
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
@@ -166,7 +168,11 @@ class Session(Sink):
     def changed(self, plural: str, event: str, obj: Object) -> None:
         if not self._open:
             return
-        if self._first is None and plural == "workflows" and self._is_told(event, obj):
+        if (
+            self._first is None
+            and plural == "workflows"
+            and self._is_reported(event, obj)
+        ):
             return
         if self._first is not None:
             # The snapshot waits for another kind: bring it up to date.
@@ -179,18 +185,18 @@ class Session(Sink):
         report = {"type": REPORT_TYPES[plural], "event": event, "object": obj}
         self._box.put(report)
 
-    def _is_told(self, event: str, obj: Object) -> bool:
+    def _is_reported(self, event: str, obj: Object) -> bool:
         """Whether to skip a change of a workflow: a result has reported this version or
         a newer one, or only the version differs from the last report."""
         name, version = name_of(obj), version_of(obj)
         if event == "DELETED":
-            self._told.pop(name, None)
+            self._reported.pop(name, None)
             return False
-        told, as_it_was = self._told.get(name, UNTOLD)
-        if 0 < version <= told:
+        reported, as_it_was = self._reported.get(name, UNREPORTED)
+        if 0 < version <= reported:
             return True
         as_it_is = digest(obj)
-        self._told[name] = version, as_it_is
+        self._reported[name] = version, as_it_is
         return as_it_is == as_it_was
 
     def health(self, plural: str, error: str | None) -> None:

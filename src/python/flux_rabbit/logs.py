@@ -121,7 +121,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._printed: dict[tuple[str, str], Printed] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._failed: set[tuple[str, str]] = set()
 
     def show(self, entries: Iterable[Object], kept: bool) -> None:
         """Print new lines of logs in an answer, or with `kept` of the job's record."""
@@ -133,9 +133,9 @@ class Screen:
             if several:
                 where += f"/{entry['container']}"
             if entry.get("error"):
-                if key not in self._told:
+                if key not in self._failed:
                     print(f"{where}: {term.clean(entry['error'])}", file=sys.stderr)
-                self._told.add(key)
+                self._failed.add(key)
                 continue
             known = self._printed.setdefault(key, Printed())
             take = known.rest if kept else known.unseen

@@ -105,7 +105,7 @@ class Printer:
     """Output without a terminal: a line for each ended state."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def show(self, line: Timeline) -> None:
         """Print states that have ended, in order: while the job is active, a state
@@ -115,15 +115,15 @@ class Printer:
             span = spans.get(name)
             if line.active and (span is None or span.end is None):
                 break
-            if span is None or span.end is None or name in self._told:
+            if span is None or span.end is None or name in self._printed:
                 continue
-            self._told.add(name)
+            self._printed.add(name)
             label = "the job ran" if name == "run" else name
             took = duration(span.length(line.end))
             print(f"{label:12} {took:>7}  {MEANING[name]}", flush=True)
         for mark in line.marks:
-            if mark.text not in self._told:
-                self._told.add(mark.text)
+            if mark.text not in self._printed:
+                self._printed.add(mark.text)
                 term.show([[("! ", ""), (mark.text, "")]], False)
                 sys.stdout.flush()
 

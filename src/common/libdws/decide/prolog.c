@@ -105,11 +105,11 @@ static const char *awaited (const struct view *v)
 static void fail_overdue (struct view *v, double limit)
 {
     const struct dws_workflow *wf = v->wf;
-    bool told = wf && wf->state == wf->desired && !wf->deleting && *wf->message;
+    bool has_message = wf && wf->state == wf->desired && !wf->deleting && *wf->message;
 
     fail (v, DWS_EXCEPTION_TIMEOUT, "%s within %gs: the job waited for %s%s%s",
           wf ? "file systems were not mounted" : "there was no workflow", limit,
-          awaited (v), told ? ": " : "", told ? wf->message : "");
+          awaited (v), has_message ? ": " : "", has_message ? wf->message : "");
 }
 
 bool prolog_overdue (struct view *v)

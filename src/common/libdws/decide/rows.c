@@ -50,9 +50,9 @@ void row_offer (struct view *v)
  * two steps cannot tell which nodes the job knows of. The property badrabbit keeps jobs
  * from nodes whose rabbit is known to be down: only other nodes are drained.
  */
-static bool have_told (struct view *v)
+static bool have_notified (struct view *v)
 {
-    if (!v->wf->told) {
+    if (!v->wf->notified) {
         act (v, DWS_ACT_NOTIFY);
         return false;
     }
@@ -65,7 +65,7 @@ static bool have_told (struct view *v)
  */
 static void leave_out (struct view *v)
 {
-    if (have_told (v))
+    if (have_notified (v))
         act (v, DWS_ACT_EXCLUDE);
 }
 
@@ -74,7 +74,7 @@ static void leave_out (struct view *v)
  */
 static void waive (struct view *v)
 {
-    if (have_told (v))
+    if (have_notified (v))
         act (v, DWS_ACT_FORCE_READY);
 }
 

@@ -120,7 +120,7 @@ static void inherit_lag (struct dws_workflow *wf, struct dws_workflow *old)
     old->lagging = NULL;
     wf->lagging_count = old->lagging_count;
     wf->shared = old->shared;
-    wf->told = old->told;
+    wf->notified = old->notified;
     wf->excluded = old->excluded;
     wf->drained = old->drained;
 }
@@ -145,7 +145,7 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
     wf->shared = shared;
     wf->lag_state = wf->state;
     if (!same) {
-        wf->told = false;
+        wf->notified = false;
         wf->excluded = false;
         wf->drained = false;
     }

@@ -133,7 +133,7 @@ struct dws_workflow {
     size_t lagging_count;
     bool lag_missing;           // they lack mounts; else they have them still
     bool shared;                // no host can do without the others' storage
-    bool told;                  // the job was told of those lagging
+    bool notified;              // the job was told of those lagging
     bool excluded;              // Computes was written without them
     bool drained;               // those lagging were
     char *allocated;            // rabbits with allocations, NULL: not read

@@ -198,7 +198,7 @@ static int count_idle (struct look *look, const struct dws_pool *nodes,
     return 0;
 }
 
-static void told (struct dws_ctx *ctx, const struct dws_pool *nodes)
+static void pool_cb (struct dws_ctx *ctx, const struct dws_pool *nodes)
 {
     struct look look = { .topo = ctx->config->topology };
     dws_error_t error = { "out of memory" };
@@ -233,7 +233,7 @@ static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
     jobs_each (contention->ctx->jobs, see_job, &any);
     if (any)
-        pool_ask (contention->ctx->pool, told);
+        pool_ask (contention->ctx->pool, pool_cb);
     timer_start (w, LOOK);
 }
 

@@ -256,7 +256,7 @@ static void notified_cb (const struct call *call, flux_future_t *f)
     struct job *job = act_job (call);
 
     if (job && job->wf)
-        job->wf->told = true;
+        job->wf->notified = true;
     act_tried_cb (call, f);
 }
 

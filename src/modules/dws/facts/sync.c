@@ -28,7 +28,7 @@ struct sync {
     bool done;
     bool asked;             // and not yet answered
     bool again;             // ask once more after the answer
-    bool told;              // the absence of the plugin has been logged
+    bool logged;            // the absence of the plugin has been logged
     bool alive;             // the plugin has answered, and not left since
     char *release;          // of the plugin, or NULL
     struct retry *retry;
@@ -91,10 +91,10 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
     sync->alive = false;
     if (flux_rpc_get_unpack (f, "{s:o s?s}", "jobs", &array,
                              "release", &release) < 0) {
-        if (!sync->told)
+        if (!sync->logged)
             safe_log (ctx->h, LOG_INFO, "waiting for dws-jobtap.so: %s",
                       future_strerror (f, errno));
-        sync->told = true;
+        sync->logged = true;
         retry_later (sync->retry);
         return;
     }
@@ -105,7 +105,7 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
         safe_log (ctx->h, LOG_DEBUG, "%zu jobs known", jobs_count (ctx->jobs));
     sync->done = true;
     sync->alive = true;
-    sync->told = false;
+    sync->logged = false;
     retry_reset (sync->retry);
     jobs_all_known (ctx->jobs, JOBS_OF_FLUX);
     ctx->events->jobs_listed (ctx);

@@ -38,7 +38,7 @@
 #define DELAY_MIN 0.1
 #define DELAY_MAX 5.
 
-#define UP_UNTOLD -2
+#define UP_UNSENT -2
 #define UP_ANY -1               // the scheduler keeps jobs that need more
 
 struct health {
@@ -60,8 +60,8 @@ struct health {
     bool waiving;               // there are some of the latter
     bool keeping;               // there are jobs with claim.kept
     struct dws_health now;
-    int64_t told_up;            // nodes, to the plugin; UP_UNTOLD: nothing
-    int64_t told_all;
+    int64_t sent_up;            // nodes, to the plugin; UP_UNSENT: nothing
+    int64_t sent_all;
     flux_watcher_t *kick;       // decides at the next turn of the reactor
     bool kicked;
 };
@@ -249,21 +249,21 @@ static void tell_up (struct health *health)
     int64_t all = keeps ? UP_ANY : (int64_t)dws_nodes_all (health->nodes);
     flux_future_t *f;
 
-    if ((up == health->told_up && all == health->told_all)
+    if ((up == health->sent_up && all == health->sent_all)
         || !sync_alive (ctx->sync))
         return;
     f = calls_rpc (ctx->h, "job-manager.dws.nodes", "{s:o* s:o*}",
                    "up", up == UP_ANY ? NULL : json_integer (up),
                    "all", all == UP_ANY ? NULL : json_integer (all));
     if (calls_log (ctx, f, LOG_DEBUG, "job-manager.dws.nodes") == 0) {
-        health->told_up = up;
-        health->told_all = all;
+        health->sent_up = up;
+        health->sent_all = all;
     }
 }
 
 void health_plugin_arrived (struct health *health)
 {
-    health->told_up = UP_UNTOLD;
+    health->sent_up = UP_UNSENT;
     health_changed (health);
 }
 
@@ -510,7 +510,7 @@ struct health *health_create (struct dws_ctx *ctx)
     if (!(health = calloc (1, sizeof (*health))))
         return NULL;
     health->ctx = ctx;
-    health->told_up = UP_UNTOLD;
+    health->sent_up = UP_UNSENT;
     if (!(health->stuck = json_object ())
         || !(health->clean = json_object ())
         || !(health->retry = retry_create (ctx->h, DELAY_MIN, DELAY_MAX,

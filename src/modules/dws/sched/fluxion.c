@@ -151,11 +151,11 @@ static void plan_fluxion (struct scheduler *sched)
     json_decref (clear);
 }
 
-static void note_told (struct scheduler *sched)
+static void note_acknowledged (struct scheduler *sched)
 {
-    if (!sched->telling && sched->told == sched->planned)
+    if (!sched->telling && sched->acknowledged == sched->planned)
         return;
-    sched->told = sched->planned;
+    sched->acknowledged = sched->planned;
     if (sched->telling)
         sched_heard (sched);
     else
@@ -191,7 +191,7 @@ static void pump_fluxion (struct scheduler *sched)
         sched->queue = NULL;
     }
     if (!sched->queue && sched->under_way == 0)
-        note_told (sched);
+        note_acknowledged (sched);
 }
 
 void sched_push_fluxion (struct scheduler *sched)

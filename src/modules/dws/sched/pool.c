@@ -21,14 +21,14 @@
 
 /* Upper bound on callbacks of pool_ask().
  */
-#define TOLD_MAX 4
+#define ASKED_MAX 4
 
 struct pool {
     struct dws_ctx *ctx;
     struct dws_pool *last;
     double t_last;
     bool asking;
-    pool_f told[TOLD_MAX];      // callbacks for the next answer
+    pool_f asked[ASKED_MAX];    // callbacks for the next answer
     bool failing;               // that it has been logged
 };
 
@@ -67,15 +67,15 @@ static void see_job (struct job *job, void *arg)
 static void status_cb (const struct call *call, flux_future_t *f)
 {
     struct pool *pool = call->ctx->pool;
-    pool_f told[TOLD_MAX];
+    pool_f asked[ASKED_MAX];
 
-    memcpy (told, pool->told, sizeof (told));
-    memset (pool->told, 0, sizeof (told));
+    memcpy (asked, pool->asked, sizeof (asked));
+    memset (pool->asked, 0, sizeof (asked));
     pool->asking = false;
     learn (pool, f);
     jobs_each (call->ctx->jobs, see_job, NULL);
-    for (int i = 0; i < TOLD_MAX && told[i] && !pool->failing; i++)
-        told[i] (call->ctx, pool->last);
+    for (int i = 0; i < ASKED_MAX && asked[i] && !pool->failing; i++)
+        asked[i] (call->ctx, pool->last);
 }
 
 static int ask (struct pool *pool)
@@ -105,15 +105,15 @@ const struct dws_pool *pool_get (struct pool *pool, struct job *job)
     return NULL;
 }
 
-void pool_ask (struct pool *pool, pool_f told)
+void pool_ask (struct pool *pool, pool_f cb)
 {
     int i = 0;
 
     if (ask (pool) < 0)
         return;
-    while (i < TOLD_MAX - 1 && pool->told[i] && pool->told[i] != told)
+    while (i < ASKED_MAX - 1 && pool->asked[i] && pool->asked[i] != cb)
         i++;
-    pool->told[i] = told;
+    pool->asked[i] = cb;
 }
 
 const struct dws_pool *pool_last (const struct pool *pool)

@@ -19,12 +19,12 @@ void pool_destroy (struct pool *pool);
  */
 const struct dws_pool *pool_get (struct pool *pool, struct job *job);
 
-/* Request the pool anew; 'told' is called once with the answer, if there is
+/* Request the pool anew; 'cb' is called once with the answer, if there is
  * one.
  */
 typedef void (*pool_f)(struct dws_ctx *ctx, const struct dws_pool *nodes);
 
-void pool_ask (struct pool *pool, pool_f told);
+void pool_ask (struct pool *pool, pool_f cb);
 
 /* The latest pool, however old, or NULL.
  */

@@ -169,7 +169,7 @@ static void link_down (struct link *link)
     sched->generation++;
     sched->under_way = 0;
     sched->planned = 0;
-    sched->told = 0;
+    sched->acknowledged = 0;
     json_decref (sched->telling);
     sched->telling = NULL;
     json_decref (sched->heard);
@@ -304,7 +304,7 @@ void scheduler_tell (struct scheduler *sched, const struct dws_health *health,
 
 bool scheduler_knows (const struct scheduler *sched, unsigned int version)
 {
-    return sched->told >= version;
+    return sched->acknowledged >= version;
 }
 
 bool scheduler_bars (const struct scheduler *sched, const char *rabbit)

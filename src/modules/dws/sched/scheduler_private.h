@@ -44,7 +44,7 @@ struct scheduler {
     bool asked_down;            // the graph was read with the state of ssds
     unsigned int version;       // of 'rabbits'
     unsigned int planned;       // of the update under way
-    unsigned int told;          // of the last acknowledged update, 0: none
+    unsigned int acknowledged;  // of the last acknowledged update, 0: none
     json_t *telling;            // 'rabbits' in the update under way, or NULL
     json_t *heard;              // and in the last acknowledged one, or NULL
     bool dirty;                 // an update is due

@@ -157,7 +157,7 @@ flux_future_t *withheld_tell (struct job *job)
 
 /* ENOSYS is no error: a scheduler that was unloaded holds no claims.
  */
-static void told_cb (const struct call *call, flux_future_t *f)
+static void hold_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0 && errno != ENOSYS)
         safe_log (call->ctx->h, LOG_ERR, "sched-rabbit: hold: %s",
@@ -178,7 +178,7 @@ void withheld_claimed (struct job *job)
         return;
     if (!listens (job->ctx))
         write_hold_alone (job);
-    else if (calls_add (job->ctx, withheld_tell (job), 0, 0, told_cb) < 0)
+    else if (calls_add (job->ctx, withheld_tell (job), 0, 0, hold_cb) < 0)
         safe_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
@@ -188,7 +188,7 @@ void withheld_left (struct job *job)
         return;
     if (!listens (job->ctx))
         write_hold_alone (job);
-    else if (calls_add (job->ctx, withheld_tell (job), 0, 0, told_cb) < 0)
+    else if (calls_add (job->ctx, withheld_tell (job), 0, 0, hold_cb) < 0)
         safe_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
@@ -213,7 +213,7 @@ void withheld_end (struct job *job)
     commit_holds (job->ctx);
     if (!listens (job->ctx))
         return;
-    if (calls_add (job->ctx, tell_of_one (job, NULL), 0, 0, told_cb) < 0)
+    if (calls_add (job->ctx, tell_of_one (job, NULL), 0, 0, hold_cb) < 0)
         safe_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
@@ -230,7 +230,7 @@ bool withheld_changed (struct withheld *withheld)
     jobs = json_object ();
     (void)json_object_set_new (jobs, SPACE_NOBODY,
                                dws_bytes_encode (space_outside (ctx->space)));
-    if (calls_add (ctx, request_hold (ctx, jobs, false), 0, 0, told_cb) < 0)
+    if (calls_add (ctx, request_hold (ctx, jobs, false), 0, 0, hold_cb) < 0)
         safe_log_error (ctx->h, "sched-rabbit: hold");
     json_decref (jobs);
     return true;
@@ -261,7 +261,7 @@ void withheld_learned (struct withheld *withheld)
     commit_holds (ctx);
     if (listens (ctx)
         && calls_add (ctx, request_hold (ctx, space_withheld (space), true), 0, 0,
-                      told_cb) < 0)
+                      hold_cb) < 0)
         safe_log_error (ctx->h, "sched-rabbit: hold");
 }
 

@@ -106,13 +106,13 @@ static json_t *one_job (struct dws_ctx *ctx, const struct asker *asker,
                         uint64_t id)
 {
     struct job *job = jobs_find (ctx->jobs, id);
-    bool told = asker->owner || asker->userid == 0;
+    bool sees_all = asker->owner || asker->userid == 0;
 
     if (!job || !is_visible (job, asker)) {
         if (!sync_done (ctx->sync))
             errno = EAGAIN;
         else
-            errno = !job && told ? ENOENT : EPERM;
+            errno = !job && sees_all ? ENOENT : EPERM;
         return NULL;
     }
     job->ctx->events->job_asked (job);

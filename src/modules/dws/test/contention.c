@@ -78,10 +78,10 @@ const char *job_label (const struct job *job, char buf[JOB_LABEL_SIZE])
     return "job";
 }
 
-void pool_ask (struct pool *pool, pool_f told)
+void pool_ask (struct pool *pool, pool_f cb)
 {
     w.asked++;
-    told (&w.ctx, w.nodes);
+    cb (&w.ctx, w.nodes);
 }
 
 bool queued_is_stopped (const struct queued *queued, const struct job *job)

@@ -34,7 +34,7 @@ static void test_failure_tolerance (void **state)
         f.wf.lagging = "node[0-1]";
         f.wf.lagging_count = 2;
         assert_string_equal (decide (&f, 1030.), "notify");
-        f.wf.told = true;
+        f.wf.notified = true;
         /* where there are mounts Computes stays as it is */
         assert_string_equal (decide (&f, 1030.),
                              i == 0 ? "drain exclude" : "drain force-ready");
@@ -112,7 +112,7 @@ static void test_down (void **state)
     f.wf.lagging = "node0";
     f.wf.lagging_count = 1;
     assert_string_equal (decide (&f, 1030.), "notify");
-    f.wf.told = true;
+    f.wf.notified = true;
     assert_string_equal (decide (&f, 1030.), "exclude");
     f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
     assert_string_equal (decide (&f, 1030.), "");

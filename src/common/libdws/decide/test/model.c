@@ -92,7 +92,7 @@ static void set_lag (struct model *m, int lag)
     m->lag = lag;
     m->missing = 0;
     m->excluded = 0;
-    m->told = 0;
+    m->notified = 0;
     m->drained = 0;
     m->only_waived = 0;
 }

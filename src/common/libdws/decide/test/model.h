@@ -58,7 +58,7 @@ struct model {
     uint8_t left_out;       // the job does without them
     uint8_t only_waived;    // read: they alone are not unmounted
     uint8_t shrunk;         // Computes is without those that were waived
-    uint8_t told;           // the module has told the job of them
+    uint8_t notified;       // the module has told the job of them
     uint8_t noted;          // which the eventlog has
     uint8_t allocated;      // read: rabbits hold allocations
     uint8_t drained;

@@ -42,7 +42,7 @@ static void perform (struct model *m, const struct dws_action *a)
      * once. */
     if (a->kind == DWS_ACT_NOTIFY) {
         m->noted = 1;
-        m->told = 1;
+        m->notified = 1;
         return;
     }
     if (a->kind == DWS_ACT_MEND) {
@@ -171,7 +171,7 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .lag_missing = m->missing,
         .lagging = "node0",
         .lagging_count = m->lag ? m->lag - 1 : 0,
-        .told = m->told,
+        .notified = m->notified,
         .excluded = m->excluded,
         .allocated = m->allocated ? "rabbit0" : NULL,
         .drained = m->drained,
