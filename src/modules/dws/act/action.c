@@ -38,7 +38,7 @@ static bool take_in (struct job *job, const struct action *action,
 
     if (!ok) {
         errorlog_add (job, action->kind, result->status, result->message);
-        job_set_trouble (job, result->message);
+        job_set_retry_reason (job, result->message);
     }
     if (action->listed) {
         if (result->current && job->wf)

@@ -162,7 +162,7 @@ static void tell_of_missing (struct job *job, const struct result *result)
                "unmounted without it: %s", job->wf->computes_namespace,
                job->wf->computes, result->message);
     errorlog_add (job, DWS_ACT_MEND, result->status, text.text);
-    job_set_trouble (job, text.text);
+    job_set_retry_reason (job, text.text);
 }
 
 static bool mend_result (struct job *job, const struct result *result)

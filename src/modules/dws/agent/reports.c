@@ -199,7 +199,7 @@ static void take_result (struct agent *agent, struct dws_report *report)
         if (job || cmd->request)
             learn_result (agent, report);
         if (job && !cmd->is_query)
-            job_set_trouble (job, NULL);
+            job_set_retry_reason (job, NULL);
         if (cmd->request)
             answer_request (cmd, report->o);
         else {
@@ -244,7 +244,7 @@ static void take_trouble (struct agent *agent, json_t *report)
         && (cmd = idmap_find (agent->commands, seq))
         && !cmd->is_query
         && (job = jobs_find (agent->ctx->jobs, cmd->jobid))) {
-        job_set_trouble (job, json_string_value (message));
+        job_set_retry_reason (job, json_string_value (message));
         agent->ctx->events->job_changed (job);
     }
 }

@@ -60,7 +60,7 @@ static void job_destroy (void *value)
         free (job->object);
         flux_watcher_destroy (job->wake);
         retry_destroy (job->retry);
-        free (job->trouble);
+        free (job->retry_reason);
         dws_workflow_destroy (job->wf);
         dws_job_destroy (job->facts);
         free (job);
@@ -547,15 +547,15 @@ void jobs_hasten (struct jobs *jobs)
     jobs_each (jobs, hasten_cb, NULL);
 }
 
-void job_set_trouble (struct job *job, const char *text)
+void job_set_retry_reason (struct job *job, const char *text)
 {
-    free (job->trouble);
-    job->trouble = text ? strdup (text) : NULL;
+    free (job->retry_reason);
+    job->retry_reason = text ? strdup (text) : NULL;
 }
 
 static void agent_lost_cb (struct job *job, void *arg)
 {
-    job_set_trouble (job, NULL);
+    job_set_retry_reason (job, NULL);
     /* A workflow that was to be created may have been. */
     if ((job->facts->busy & DWS_BUSY (DWS_ACT_CREATE)))
         job->facts->absent = false;

@@ -42,7 +42,7 @@ struct job {
     struct retry *retry;                // of failed actions, or NULL
     struct job *next;                   // in the list of changed jobs
     struct counted counted;             // tally.h
-    char *trouble;                      // job_set_trouble()
+    char *retry_reason;                 // job_set_retry_reason()
     struct slot_data slots[SLOT_COUNT]; // what other parts keep about the job
     bool R_read;                        // 'reserved' is what R says
     bool changed;
@@ -146,7 +146,7 @@ void jobs_hasten (struct jobs *jobs);
 /* Why a command to the agent is repeated, for the job's owner; NULL: no command
  * is.
  */
-void job_set_trouble (struct job *job, const char *text);
+void job_set_retry_reason (struct job *job, const char *text);
 
 /* The agent is gone: pending commands get no result, and workflows may change
  * unseen.

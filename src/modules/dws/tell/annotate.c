@@ -182,7 +182,7 @@ const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
     const struct note *note = note_of (job);
 
     dws_waiting_text (job->facts, job->wf, note ? &note->progress : NULL,
-                      agent_link (job->ctx->agent), job->trouble,
+                      agent_link (job->ctx->agent), job->retry_reason,
                       timeline_now (job->ctx->timeline), buf);
     if (!*buf && entry && entry->shortage
         && job->facts->phase == DWS_PHASE_PENDING)
