@@ -39,8 +39,8 @@ static void keep_mounted (struct view *v)
     const struct dws_workflow *wf = v->wf;
 
     if (dws_nodes_secured (v->job, wf)) {
-        if (!wf->given && dws_rabbits_secured (wf))
-            row_give_nodes (v);
+        if (!wf->undrained && dws_rabbits_secured (wf))
+            row_undrain (v);
     }
     else if (wf->state < DWS_STATE_PRERUN)
         wait_for (v, "the workflow to be torn down");
@@ -68,7 +68,7 @@ static bool nodes_known (struct view *v)
 {
     const struct dws_workflow *wf = v->wf;
 
-    return wf->given
+    return wf->undrained
         || (dws_nodes_secured (v->job, wf) && !dws_rabbits_secured (wf));
 }
 
@@ -89,6 +89,6 @@ void row_abandon (struct view *v)
 void row_end_abandoned (struct view *v)
 {
     keep_mounted (v);
-    if (v->wf->given)
+    if (v->wf->undrained)
         row_remove_workflow (v);
 }

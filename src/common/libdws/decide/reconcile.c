@@ -131,9 +131,9 @@ static const struct row table[] = {
     ROW (STRANDED,         PRERUN | POSTRUN,   ERROR,     row_fetch_fail),
     ROW (STRANDED,         PRERUN,             READY,     row_fetch),
     ROW (STRANDED,         POSTRUN,            UNREADY,   row_fetch_unmount),
-    ROW (STRANDED,         POSTRUN,            READY,     row_give_nodes),
-    ROW (STRANDED,         DATAOUT,            ANY,       row_give_nodes),
-    ROW (STRANDED,         TEARDOWN,           READY,     row_give_nodes),
+    ROW (STRANDED,         POSTRUN,            READY,     row_undrain),
+    ROW (STRANDED,         DATAOUT,            ANY,       row_undrain),
+    ROW (STRANDED,         TEARDOWN,           READY,     row_undrain),
     ROW (EPILOG | CLEANUP | STRANDED, LIVE,    ANY,       row_tear_down),
 
     ROW (GONE,             TEARDOWN,           READY,     row_remove_workflow),
@@ -216,7 +216,7 @@ static unsigned int find_place (const struct dws_job *job,
     if (job->abandoned)
         return ABANDONED;
     if (job->phase == DWS_PHASE_GONE) {
-        if (job->stranded && wf && !wf->given
+        if (job->stranded && wf && !wf->undrained
             && wf->desired >= DWS_STATE_PRERUN)
             return STRANDED;
         if (job->released)

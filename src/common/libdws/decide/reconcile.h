@@ -103,7 +103,7 @@ struct dws_policy {
     /* drain the hosts that a job without epilog has left mounted */ \
     X (KEEP_NODES, keep_nodes, "keep-nodes", FLUX) \
     /* undrain them */ \
-    X (GIVE_NODES, give_nodes, "give-nodes", FLUX) \
+    X (UNDRAIN, undrain, "undrain", FLUX) \
     /* disable rabbits that hold allocations */ \
     X (DISABLE, disable, "disable", AGENT) \
     /* record data movements and container logs, then set movements */ \

@@ -571,10 +571,10 @@ void row_fetch_fail (struct view *v)
 
 /* Undrain nodes that have no mount any more.
  */
-void row_give_nodes (struct view *v)
+void row_undrain (struct view *v)
 {
     wait_for (v, "the nodes to be undrained");
-    act (v, DWS_ACT_GIVE_NODES);
+    act (v, DWS_ACT_UNDRAIN);
 }
 
 /* The next action for the workflow of a job that is gone depends on how the job

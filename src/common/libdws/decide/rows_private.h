@@ -91,7 +91,7 @@ void row_recall (struct view *v);
 void row_fetch (struct view *v);
 void row_fetch_unmount (struct view *v);
 void row_fetch_fail (struct view *v);
-void row_give_nodes (struct view *v);
+void row_undrain (struct view *v);
 void row_orphan (struct view *v);
 void row_abandon (struct view *v);
 void row_end_abandoned (struct view *v);

@@ -216,7 +216,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         wf->disabled = old->disabled;
         wf->barred = old->barred;
         wf->kept = old->kept;
-        wf->given = old->given;
+        wf->undrained = old->undrained;
         if (old->lag_state == wf->state)
             inherit_lag (wf, old);
         if (old->state == wf->state)

@@ -141,7 +141,7 @@ struct dws_workflow {
     bool barred;                // and the scheduler has taken that in
     bool kept;                  // those mounted still by a job that ended
                                 //  without an epilog were drained
-    bool given;                 // and undrained: they are not mounted. Or those
+    bool undrained;             // and were undrained: they are not mounted. Or those
                                 //  the plugin has drained for a job that was
                                 //  let go
 

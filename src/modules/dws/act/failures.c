@@ -449,12 +449,12 @@ const struct action action_keep_nodes = {
     .run = run_keep_nodes,
 };
 
-static void given_cb (const struct call *call, flux_future_t *f)
+static void undrained_cb (const struct call *call, flux_future_t *f)
 {
     struct job *job = act_job (call);
 
     if (job && job->wf)
-        job->wf->given = true;
+        job->wf->undrained = true;
     act_tried_cb (call, f);
 }
 
@@ -462,7 +462,7 @@ static void given_cb (const struct call *call, flux_future_t *f)
  * for another reason stay drained, as do nodes of an abandoned job that could not be
  * unmounted or are not unmounted yet.
  */
-static bool give_nodes (struct job *job, json_t *status)
+static bool undrain (struct job *job, json_t *status)
 {
     const struct dws_workflow *wf = job->wf;
     const char *mounted = "";
@@ -485,12 +485,12 @@ static bool give_nodes (struct job *job, json_t *status)
     if (dws_drained_for (status, reason, mounted, &stay, &clean, &error) < 0)
         return false;
     if (!*clean)
-        job->wf->given = true;
+        job->wf->undrained = true;
     else
-        ok = act_call (job, &action_give_nodes,
+        ok = act_call (job, &action_undrain,
                        flux_rpc_pack (job->ctx->h, "resource.undrain", 0, 0,
                                       "{s:s}", "targets", clean),
-                       given_cb) == 0;
+                       undrained_cb) == 0;
     ERRNO_SAFE (free (stay));
     ERRNO_SAFE (free (clean));
     return ok;
@@ -505,20 +505,20 @@ static void drains_read_cb (const struct call *call, flux_future_t *f)
     if (!job)
         return;
     ok = flux_rpc_get_unpack (f, "o", &status) == 0
-        && (!job->wf || give_nodes (job, status));
+        && (!job->wf || undrain (job, status));
     act_end (job, call, f, "resource.status", ok);
 }
 
-static int run_give_nodes (struct job *job, const struct dws_action *wanted)
+static int run_undrain (struct job *job, const struct dws_action *wanted)
 {
-    return act_call (job, &action_give_nodes,
+    return act_call (job, &action_undrain,
                      flux_rpc (job->ctx->h, "resource.status", NULL, 0, 0),
                      drains_read_cb);
 }
 
-const struct action action_give_nodes = {
-    .kind = DWS_ACT_GIVE_NODES,
-    .run = run_give_nodes,
+const struct action action_undrain = {
+    .kind = DWS_ACT_UNDRAIN,
+    .run = run_undrain,
 };
 
 /* Rabbits

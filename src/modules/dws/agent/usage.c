@@ -61,7 +61,7 @@ static enum space_owner find_owner (void *arg, const char *workflow,
     if (!search.job)
         return SPACE_OF_NOBODY;
     if (job_torn_down (search.job))
-        return persistent ? SPACE_OF_NOBODY : SPACE_GIVEN_BACK;
+        return persistent ? SPACE_OF_NOBODY : SPACE_FREE;
     *claim = &search.job->claim;
     return SPACE_OF_JOB;
 }

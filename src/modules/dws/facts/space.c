@@ -479,7 +479,7 @@ void space_settle (struct space *space, bool again, space_owner_f owner,
             case SPACE_OF_JOB:
                 give_to (space, entry, claim);
                 break;
-            case SPACE_GIVEN_BACK:
+            case SPACE_FREE:
                 remove_entry (space, entry);
                 break;
             case SPACE_OF_NOBODY:

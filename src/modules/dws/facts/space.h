@@ -99,7 +99,7 @@ int space_list (struct space *space, json_t *objects, bool first, bool last);
 enum space_owner {
     SPACE_OF_NOBODY,
     SPACE_OF_JOB,               // 'claim' has been set
-    SPACE_GIVEN_BACK,           // the entry takes no space
+    SPACE_FREE,                 // the entry takes no space
 };
 
 typedef enum space_owner (*space_owner_f)(void *arg,

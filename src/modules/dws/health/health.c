@@ -151,7 +151,7 @@ static void give_maybe (struct health *health)
     }
 }
 
-/* Nodes may have been drained after action give_nodes had undrained the clean
+/* Nodes may have been drained after action undrain had undrained the clean
  * ones: let the action run again.
  */
 static void see_maybe (struct health *health)
@@ -163,8 +163,8 @@ static void see_maybe (struct health *health)
         struct job *job = jobs_find (health->ctx->jobs,
                                      strtoull (id, NULL, 10));
 
-        if (job && job->wf && job->wf->given) {
-            job->wf->given = false;
+        if (job && job->wf && job->wf->undrained) {
+            job->wf->undrained = false;
             jobs_changed (job);
         }
         else if (job)
@@ -191,7 +191,7 @@ static void tell_systemstatus (struct health *health)
     health->ignored = ignored;
 }
 
-struct ungiven {
+struct excess {
     struct health *health;
     struct dws_bytes outside;
 };
@@ -209,26 +209,26 @@ static bool lies_anywhere (const struct dws_ctx *ctx)
  */
 static void add_beyond (struct job *job, void *arg)
 {
-    struct ungiven *sum = arg;
-    const struct dws_bytes *given = &job->reserved;
+    struct excess *sum = arg;
+    const struct dws_bytes *reserved = &job->reserved;
 
     if ((job->claim.kept = withheld_kept (job))) {
         sum->health->keeping = true;
-        given = NULL;
+        reserved = NULL;
     }
     else if (!lies_anywhere (sum->health->ctx)
              || (!job->R_read && job->facts->phase >= DWS_PHASE_PROLOG))
         return;
-    (void)dws_bytes_add_excess (&sum->outside, &job->claim.bytes, given);
+    (void)dws_bytes_add_excess (&sum->outside, &job->claim.bytes, reserved);
 }
 
 /* The bytes taken on rabbits that are in no reservation. If memory runs out the sum may
  * be too low: a job then waits for room in its prolog.
  */
-static struct dws_bytes not_given (struct health *health)
+static struct dws_bytes beyond_reservations (struct health *health)
 {
     struct dws_ctx *ctx = health->ctx;
-    struct ungiven sum = { .health = health };
+    struct excess sum = { .health = health };
 
     dws_bytes_add_map (&sum.outside, space_outside (ctx->space), 1);
     health->keeping = false;
@@ -290,7 +290,7 @@ static void decide_health (struct health *health)
     if (health->drains_stale || !space_known (ctx->space)
         || !(storages = storages_array (ctx->storages)))
         return;
-    outside = not_given (health);
+    outside = beyond_reservations (health);
     rc = dws_health_decide (&health->now, storages, ctx->config->topology,
                             health->nodes, &policy, &error);
     dws_bytes_clear (&outside);

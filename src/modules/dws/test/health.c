@@ -402,7 +402,7 @@ static void test_flood (void **state)
  */
 static void test_maybe (void **state)
 {
-    struct dws_workflow wf = { .given = true };
+    struct dws_workflow wf = { .undrained = true };
     struct dws_job facts = { .id = 77 };
     struct job job = { .facts = &facts, .wf = &wf };
     struct world w;
@@ -418,7 +418,7 @@ static void test_maybe (void **state)
     answer (&w, expect (&w, "resource.status"), NODES (MAYBE_0));
     assert_null (next (&w));
     assert_int_equal (decisions, 1);
-    assert_false (wf.given);
+    assert_false (wf.undrained);
 
     job.wf = NULL;
     known = false;

@@ -170,7 +170,7 @@ static enum space_owner owner (void *arg, const char *workflow,
         *claim = &found;
         return SPACE_OF_JOB;
     }
-    return workflow && !strcmp (workflow, "over") ? SPACE_GIVEN_BACK
+    return workflow && !strcmp (workflow, "over") ? SPACE_FREE
                                                   : SPACE_OF_NOBODY;
 }
 

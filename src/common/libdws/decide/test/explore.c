@@ -165,7 +165,7 @@ static void dump (const struct model *m)
                    m->excluded, m->late, m->unmount, m->let_go, m->released,
                    m->reported, m->recalled, m->abandoned, m->maybe,
                    m->drained, m->missing, m->alone, m->kept,
-                   m->given, m->progress, m->keeps, m->seen.failed,
+                   m->undrained, m->progress, m->keeps, m->seen.failed,
                    m->seen.retry, m->recorded, m->recording, m->lost, m->left_out,
                    m->only_waived, m->shrunk, m->data_first, m->want_first,
                    m->no_room, m->contended, m->remade,

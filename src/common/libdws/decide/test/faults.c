@@ -183,9 +183,9 @@ static void test_abandoned (void **state)
     assert_true (dws_nodes_secured (&f.job, &f.wf));
     assert_false (dws_rabbits_secured (&f.wf));
     f.wf.barred = true;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    assert_string_equal (decide (&f, 1001.), "undrain");
     assert_true (dws_rabbits_secured (&f.wf));
-    f.wf.given = true;
+    f.wf.undrained = true;
     assert_string_equal (decide (&f, 1001.), "");
     f.wf.allocated = "";
     f.wf.disabled = false;
@@ -228,17 +228,17 @@ static void test_abandoned_in_teardown (void **state)
     f.wf.deleting = true;
     assert_string_equal (decide (&f, 1001.), "mounts");
     f.wf.lag_state = DWS_STATE_TEARDOWN;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
-    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "undrain");
+    f.wf.undrained = true;
     assert_string_equal (decide (&f, 1001.), "finalizer");
     f.wf.deleting = false;
     assert_string_equal (decide (&f, 1001.), "finalizer");
     /* then none is mounted */
     f.wf.lag_state = DWS_STATE_NONE;
-    f.wf.given = false;
+    f.wf.undrained = false;
     f.wf.ready = true;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
-    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "undrain");
+    f.wf.undrained = true;
     assert_string_equal (decide (&f, 1001.), "finalizer delete");
 }
 
@@ -316,8 +316,8 @@ static void test_abandoned_early (void **state)
     f.wf.deleting = true;
     f.wf.finalizer = true;
     assert_true (dws_nodes_secured (&f.job, &f.wf));
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
-    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "undrain");
+    f.wf.undrained = true;
     assert_string_equal (decide (&f, 1001.), "finalizer");
     f.wf.deleting = false;
     f.wf.desired = DWS_STATE_TEARDOWN;
@@ -506,14 +506,14 @@ static void test_stranded (void **state)
     f.wf.ready = true;
     assert_string_equal (decide (&f, 1001.), "report mounts");
     f.wf.status = DWS_STATUS_COMPLETED;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
-    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "undrain");
+    f.wf.undrained = true;
     assert_string_equal (decide (&f, 1001.), "save desire");
     assert_int_equal (f.out.list[1].state, DWS_STATE_DATAOUT);
-    f.wf.given = false;
+    f.wf.undrained = false;
     f.wf.desired = f.wf.state = DWS_STATE_TEARDOWN;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
-    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "undrain");
+    f.wf.undrained = true;
     assert_string_equal (decide (&f, 1001.), "finalizer delete save");
 }
 

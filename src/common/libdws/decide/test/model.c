@@ -124,7 +124,7 @@ void model_read (struct model *m)
         m->disabled = 0;
         m->barred = 0;
         m->kept = 0;
-        m->given = 0;
+        m->undrained = 0;
         m->spoilt = 0;
     }
     if (old.exists && !keep && old.outdated)
@@ -200,7 +200,7 @@ void model_drain (struct model *m)
     m->phase = DWS_PHASE_GONE;
     m->maybe = m->real.exists || m->seen.exists;
     if (m->abandoned)
-        m->given = 0;
+        m->undrained = 0;
 }
 
 static void raise_exception (struct model *m)
@@ -248,10 +248,10 @@ void model_run_call (struct model *m, int kind)
             }
             m->released = 1;
             break;
-        case DWS_ACT_GIVE_NODES:
+        case DWS_ACT_UNDRAIN:
             if (m->abandoned && !model_secured (m))
                 break;
-            m->given = 1;
+            m->undrained = 1;
             m->maybe = 0;
             break;
         case DWS_ACT_REPORT:
@@ -437,7 +437,7 @@ void model_restart_module (struct model *m)
     m->released = 0;
     m->stranded = 0;
     m->kept = 0;
-    m->given = 0;
+    m->undrained = 0;
     m->reported = 0;
     m->recorded = 0;
     m->recording = 0;

@@ -81,7 +81,7 @@ struct model {
     uint8_t alone;          // it ran and has had no epilog: the eventlog has it
     uint8_t stranded;       // the module knows that
     uint8_t kept;           // its nodes were drained
-    uint8_t given;          // and undrained
+    uint8_t undrained;      // and were undrained
     uint8_t reported;       // that data was lost is on record
     uint8_t recalled;       // the eventlog was read
     uint8_t progress;       // read in this state, enum in model_private.h

@@ -208,7 +208,7 @@ void model_check_action (const struct model *m,
             if (m->alone && wf->desired == DWS_STATE_PRERUN
                 && !m->kept && (m->lag != 1 || m->missing))
                 model_fail (check, "others may get nodes that are mounted");
-            if (m->alone && m->kept && !m->given
+            if (m->alone && m->kept && !m->undrained
                 && wf->desired > DWS_STATE_PRERUN)
                 model_fail (check, "nodes stay drained");
             break;
@@ -269,16 +269,16 @@ void model_check_action (const struct model *m,
             if (m->lag < 2 || m->kept || (!m->alone && !m->only_waived))
                 model_fail (check, "drain of nodes that may be used");
             break;
-        case DWS_ACT_GIVE_NODES:
+        case DWS_ACT_UNDRAIN:
             if (m->abandoned) {
-                if (m->given || model_exposed (m))
+                if (m->undrained || model_exposed (m))
                     model_fail (check, "nodes are given that may be mounted");
                 if (model_unbarred (m))
                     model_fail (check, "nodes are given next to rabbits that"
                                 " are taken");
                 break;
             }
-            if (!m->alone || m->given
+            if (!m->alone || m->undrained
                 || !(model_reached (wf, DWS_STATE_POSTRUN)
                      || wf->desired == DWS_STATE_DATAOUT
                      || model_reached (wf, DWS_STATE_TEARDOWN)))
@@ -398,7 +398,7 @@ void model_check_duties (const struct model *m, double now,
         && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && !m->reported && !is_busy (m, DWS_ACT_REPORT)
         && !(m->keeps && (!wf->failed || wf->retry || m->recorded))
-        && !is_busy (m, DWS_ACT_GIVE_NODES))
+        && !is_busy (m, DWS_ACT_UNDRAIN))
         model_fail (check, "a loss is not reported");
     if (model_arrived (wf) && wf->state == DWS_STATE_DATAOUT && wf->retry
         && !wf->ready && !wf->deleting && m->released && !m->abandoned
@@ -409,7 +409,7 @@ void model_check_duties (const struct model *m, double now,
         && (m->phase >= DWS_PHASE_EPILOG || !m->exception)
         && (m->phase != DWS_PHASE_GONE || m->recalled || m->abandoned
             || m->released)
-        && !((m->stranded || m->abandoned) && !m->given)
+        && !((m->stranded || m->abandoned) && !m->undrained)
         && !is_busy (m, DWS_ACT_FINALIZER))
         model_fail (check, "the finalizer stays on in Teardown");
 }

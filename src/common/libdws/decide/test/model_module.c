@@ -178,7 +178,7 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .disabled = m->disabled,
         .barred = m->barred,
         .kept = m->kept,
-        .given = m->given,
+        .undrained = m->undrained,
         .t_failed = seen->failed ? EARLY : 0.,
         .retry = seen->retry,
         .data_first = seen->data_first,

@@ -29,7 +29,7 @@
                | BIT (DWS_ACT_HOSTS) | BIT (DWS_ACT_PROLOG_REMOVE) \
                | BIT (DWS_ACT_EPILOG_REMOVE) | BIT (DWS_ACT_RAISE) \
                | BIT (DWS_ACT_SAVE) | BIT (DWS_ACT_RECALL) \
-               | BIT (DWS_ACT_REPORT) | BIT (DWS_ACT_GIVE_NODES))
+               | BIT (DWS_ACT_REPORT) | BIT (DWS_ACT_UNDRAIN))
 
 /* Commands on other objects than the workflow: they overtake each other.
  */
