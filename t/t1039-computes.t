@@ -26,7 +26,7 @@ same_as_before () {
 }
 named () {
 	flux dmesg >dmesg.out &&
-	grep "mend: Computes default/$name was deleted, .*forbidden" dmesg.out
+	grep "repair: Computes default/$name was deleted, .*forbidden" dmesg.out
 }
 
 test_expect_success 'load everything' '

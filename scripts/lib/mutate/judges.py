@@ -60,7 +60,7 @@ SHELL = {
     "src/modules/dws/act/late": "1075",
     "src/modules/dws/act/limits": "3009 1081 1055",
     "src/modules/dws/act/look": "1041 1044",
-    "src/modules/dws/act/mend": "1069 1039",
+    "src/modules/dws/act/repair": "1069 1039",
     "src/modules/dws/act/constraint": "3015",
     "src/modules/dws/act/objects": "1074 1101",
     "src/modules/dws/act/records": "3011 1031",

@@ -72,7 +72,7 @@ struct dws_policy {
     /* write the Computes object */ \
     X (COMPUTES, computes, "computes", AGENT) \
     /* make the Computes object again if somebody has deleted it */ \
-    X (MEND, mend, "mend", AGENT) \
+    X (REPAIR, repair, "repair", AGENT) \
     /* change an annotation of the Computes object, so that NNF looks at once */ \
     X (TOUCH, touch, "touch", AGENT) \
     /* set desiredState: state */ \

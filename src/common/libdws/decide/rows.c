@@ -231,7 +231,7 @@ static void keep_computes (struct view *v)
         || (wf->t_computes > 0.
             && !expired (v, wf->t_computes, COMPUTES_AGAIN)))
         return;
-    act (v, v->job->hosts ? DWS_ACT_MEND : DWS_ACT_HOSTS);
+    act (v, v->job->hosts ? DWS_ACT_REPAIR : DWS_ACT_HOSTS);
 }
 
 void row_set_up (struct view *v)

@@ -327,7 +327,7 @@ static void test_abandoned_early (void **state)
 
 /* Computes is looked for in states that last and need it, from time to time.
  */
-static void test_mend (void **state)
+static void test_repair (void **state)
 {
     static const struct {
         enum dws_phase phase;
@@ -335,13 +335,13 @@ static void test_mend (void **state)
         const char *actions;
     } cases[] = {
         { DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, "" },
-        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "mend" },
+        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "repair" },
         { DWS_PHASE_PROLOG, DWS_STATE_DATAIN, "" },
-        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "mend" },
-        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "mend" },
+        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "repair" },
+        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "repair" },
         { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, "" },
-        { DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, "mend" },
-        { DWS_PHASE_GONE, DWS_STATE_TEARDOWN, "mend" },
+        { DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, "repair" },
+        { DWS_PHASE_GONE, DWS_STATE_TEARDOWN, "repair" },
     };
     struct facts f;
 
@@ -371,12 +371,12 @@ static void test_mend (void **state)
     f.job.recalled = true;
     assert_string_equal (decide (&f, 1011.), "");
     f.job.released = true;
-    assert_string_equal (decide (&f, 1011.), "mend");
+    assert_string_equal (decide (&f, 1011.), "repair");
     /* somebody deletes the workflow as well */
     f = facts (DWS_PHASE_EPILOG, DWS_STATE_PRERUN, false);
     f.wf.deleting = true;
     f.wf.finalizer = false;
-    assert_string_equal (decide (&f, 1011.), "mend");
+    assert_string_equal (decide (&f, 1011.), "repair");
 }
 
 /* NNF, which looks at devices every two seconds, is made to look at moments after the
@@ -637,7 +637,7 @@ int main (void)
         cmocka_unit_test (test_abandoned_early),
         cmocka_unit_test (test_doubted),
         cmocka_unit_test (test_unlabelled),
-        cmocka_unit_test (test_mend),
+        cmocka_unit_test (test_repair),
         cmocka_unit_test (test_touch),
         cmocka_unit_test (test_no_touch),
         cmocka_unit_test (test_spoilt),

@@ -284,7 +284,7 @@ void model_check_action (const struct model *m,
                      || model_reached (wf, DWS_STATE_TEARDOWN)))
                 model_fail (check, "nodes are given that may be mounted");
             break;
-        case DWS_ACT_MEND:
+        case DWS_ACT_REPAIR:
             if (!m->hosts || (m->looked && now < LATER)
                 || (wf->ready && !wf->deleting))
                 model_fail (check, "Computes is looked for without need");

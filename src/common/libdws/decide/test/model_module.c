@@ -45,7 +45,7 @@ static void perform (struct model *m, const struct dws_action *a)
         m->notified = 1;
         return;
     }
-    if (a->kind == DWS_ACT_MEND) {
+    if (a->kind == DWS_ACT_REPAIR) {
         m->lost = 0;
         m->looked = 1;
         m->touched = 1;

@@ -369,7 +369,7 @@ static void test_prolog_limit (void **state)
     f.policy = &(struct dws_policy) { .prolog_timeout = 300.,
                                       .prerun_timeout = -1. };
     f.job.t_prolog = 600.;
-    assert_string_equal (decide (&f, 1299.), "mend");
+    assert_string_equal (decide (&f, 1299.), "repair");
     assert_string_equal (decide (&f, 1300.), "raise");
     check_raise (&f, "dws-timeout", "not mounted within 300s: the job waited for"
                  " nodes to mount them: the driver's words");

@@ -24,9 +24,9 @@ enum {
     WRITE,
 };
 
-static int run_mend (struct job *job, const struct dws_action *wanted)
+static int run_repair (struct job *job, const struct dws_action *wanted)
 {
-    return act_send (job, &action_mend, LOOK,
+    return act_send (job, &action_repair, LOOK,
                      command_create ("get", "computes",
                                      job->wf->computes_namespace,
                                      job->wf->computes));
@@ -80,7 +80,7 @@ static bool ask_to_make (struct job *job)
 
     if (!(computes = make_computes (job)))
         return false;
-    return act_send (job, &action_mend, MAKE,
+    return act_send (job, &action_repair, MAKE,
                      command_create_with ("create", "computes",
                                           job->wf->computes_namespace,
                                           job->wf->computes,
@@ -136,7 +136,7 @@ static bool ask_to_write (struct job *job, json_t *computes)
     same = hosts ? is_as_written (job, computes, hosts) : -1;
     ok = same > 0;
     if (same == 0)
-        ok = act_send (job, &action_mend, WRITE,
+        ok = act_send (job, &action_repair, WRITE,
                        command_computes (job->wf, hosts,
                                          job->ctx->config->topology)) == 0;
     free (hosts);
@@ -161,11 +161,11 @@ static void tell_of_missing (struct job *job, const struct result *result)
     dws_error (&text, 0, "Computes %s/%s was deleted, and nothing is mounted or "
                "unmounted without it: %s", job->wf->computes_namespace,
                job->wf->computes, result->message);
-    errorlog_add (job, DWS_ACT_MEND, result->status, text.text);
+    errorlog_add (job, DWS_ACT_REPAIR, result->status, text.text);
     job_set_retry_reason (job, text.text);
 }
 
-static bool mend_result (struct job *job, const struct result *result)
+static bool repair_result (struct job *job, const struct result *result)
 {
     if (!result->current || !job->wf)
         return true;
@@ -185,15 +185,15 @@ static bool mend_result (struct job *job, const struct result *result)
     return true;
 }
 
-static bool mend_done (struct job *job)
+static bool repair_done (struct job *job)
 {
     job->wf->t_computes = timeline_now (job->ctx->timeline);
     return true;
 }
 
-const struct action action_mend = {
-    .kind = DWS_ACT_MEND,
-    .run = run_mend,
-    .result = mend_result,
-    .done = mend_done,
+const struct action action_repair = {
+    .kind = DWS_ACT_REPAIR,
+    .run = run_repair,
+    .result = repair_result,
+    .done = repair_done,
 };
