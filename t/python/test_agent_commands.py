@@ -7,9 +7,9 @@ import time
 import pytest
 from faulty_server import LIMIT_S, Results
 from flux_k8s import commands
-from flux_k8s.comeback import Comeback
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.loop import Loop
+from flux_k8s.outage import Outage
 from flux_k8s.stats import Stats
 
 
@@ -21,7 +21,7 @@ class FakeKube:
         self.faults = list(faults)
         self.calls = []
         self.stats = Stats()
-        self.comeback = Comeback()
+        self.outage = Outage()
         self.lock = threading.Lock()
 
     def _enter(self, *call):
@@ -452,12 +452,12 @@ def test_who_waits_tries_again_when_somebody_gets_through(monkeypatch):
     kube = FakeKube({"w": workflow()}, faults=[ApiError(500, "x", "boom")] * 2)
     results, back = Results(), []
     trouble = Results(results.loop)
-    kube.comeback.listen(lambda: back.append(True))
+    kube.outage.listen(lambda: back.append(True))
     pool = commands.CommandQueue(kube, results.loop, 1, results.put, trouble.put)
     pool.submit({**command("get"), "seq": 1})
     trouble.get(timeout=LIMIT_S)
     kube.faults.clear()
-    kube.comeback.back()
+    kube.outage.ended()
     assert results.get(timeout=LIMIT_S)["ok"]
     pool.submit({**command("get"), "seq": 2})
     assert results.get(timeout=LIMIT_S)["ok"]
@@ -477,7 +477,7 @@ def test_many_who_get_through_do_not_send_the_others_each_time(monkeypatch):
     pool.submit({**command("get"), "seq": 1})
     trouble.get(timeout=LIMIT_S)
     for _ in range(5):
-        kube.comeback.back()
+        kube.outage.ended()
         results.loop.turn()
     pool.stop()
     assert len(kube.calls) == 2
@@ -493,7 +493,7 @@ def test_who_was_told_when_to_come_back_keeps_to_that(monkeypatch):
     began = time.monotonic()
     pool.submit({**command("get"), "seq": 1})
     trouble.get(timeout=LIMIT_S)
-    kube.comeback.back()
+    kube.outage.ended()
     assert results.get(timeout=LIMIT_S)["ok"]
     pool.stop()
     assert time.monotonic() - began >= 0.5

@@ -23,7 +23,7 @@ from faulty_server import (
     run,
     tls_authority,
 )
-from flux_k8s import comeback, commands, errors, kube, kubeconfig, lists, transport
+from flux_k8s import commands, errors, kube, kubeconfig, lists, outage, transport
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
@@ -181,13 +181,13 @@ def test_a_refusal_that_stands_is_not_waited_for_again(server):
     """Having waited for rules that do not come is no trouble of the server."""
     api = server.kube()
     now = [0.0]
-    api.comeback = comeback.Comeback(lambda: now[0])
+    api.outage = outage.Outage(lambda: now[0])
     server.http.script = [answer(503), *[answer(403, "Forbidden", FORBIDDEN)] * 2]
     tried = []
 
     def tell(report):
         tried.append(report)
-        now[0] += comeback.SETTLE_S * 0.6
+        now[0] += outage.SETTLE_S * 0.6
 
     results = Results()
     pool = commands.CommandQueue(api, results.loop, 1, results.put, tell)
@@ -202,7 +202,7 @@ def test_a_refusal_that_stands_is_not_waited_for_again(server):
 
 
 def test_rules_that_are_not_read_for_long_are_none(server, monkeypatch):
-    monkeypatch.setattr(comeback, "SETTLE_S", 0.0)
+    monkeypatch.setattr(outage, "SETTLE_S", 0.0)
     server.http.script = [cut, answer(403, "Forbidden", FORBIDDEN)]
     got, _ = run(server.kube(), PATCH)
     assert got[0]["status"] == 403

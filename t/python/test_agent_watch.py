@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 from flux_k8s import listwatch
-from flux_k8s.comeback import Comeback
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.fields import project
 from flux_k8s.listwatch import Sink, Watch, Watchers
 from flux_k8s.loop import Loop
 from flux_k8s.names import INSTANCE_LABEL
 from flux_k8s.objects import Object, name_of
+from flux_k8s.outage import Outage
 from flux_k8s.reports import Mailbox
 from flux_k8s.session import REPORT_TYPES, Session
 from flux_k8s.stats import Stats
@@ -54,7 +54,7 @@ class ScriptedKube:
         self.watched_from = []
         self.now = []  # versions that are told before a watch goes on; "" after them
         self.stats = Stats()
-        self.comeback = Comeback()
+        self.outage = Outage()
         self.following = None
 
     async def apick_all(self, plural, selector, recent=False):
@@ -311,9 +311,9 @@ def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
     monkeypatch.setattr(listwatch, "backoff_s", lambda *args: moments.append(args) or 0)
     kube = ScriptedKube([ApiError(0, UNREACHABLE, "refused"), ([], "5")], [])
     sink, back, loop = Record(), [], Loop()
-    kube.comeback.listen(lambda: back.append(True))
+    kube.outage.listen(lambda: back.append(True))
     kube.following = Watch(kube, "workflows", "", sink)
-    loop.call_soon(kube.comeback.back)
+    loop.call_soon(kube.outage.ended)
     loop.run(kube.following.run())
     assert sink.got == [
         ("health", "refused"),

@@ -397,7 +397,7 @@ class CommandQueue:
         # the earliest time of the next _hasten(), and whether that is scheduled
         self._hasten_at = 0.0
         self._hastening = False
-        kube.comeback.listen(self._on_comeback)
+        kube.outage.listen(self._on_outage_end)
 
     def submit(self, command: Command) -> None:
         """Queue a command behind others on the same object."""
@@ -480,7 +480,7 @@ class CommandQueue:
             self._make_ready(key, 0.0)
         self._parked = []
 
-    def _on_comeback(self) -> None:
+    def _on_outage_end(self) -> None:
         if not self._hastening:
             self._hastening = True
             self._loop.call_at(self._hasten_at, self._hasten)
@@ -517,7 +517,7 @@ class CommandQueue:
         status, _ = self._reported.pop(key)
         self._problems.clear(key)
         if status != HTTP_CONFLICT:
-            self._kube.comeback.back()
+            self._kube.outage.ended()
 
     def _postpone(self, key: Key, command: Command, error: ApiError) -> None:
         unreachable = error.status == 0 and error.reason == UNREACHABLE

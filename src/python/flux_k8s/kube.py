@@ -16,7 +16,6 @@ from urllib.parse import quote, urlencode
 import kubernetes.client
 
 from flux_k8s import kubeconfig, lists
-from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.errors import BROKEN, TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
@@ -24,6 +23,7 @@ from flux_k8s.fields import FieldError, Reader, project
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop, Task
 from flux_k8s.objects import Object, is_object, to_json
+from flux_k8s.outage import Outage
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
@@ -78,7 +78,7 @@ class Kube:
         self._given = path
         self.path = path or kubeconfig.default()
         self.stats = stats or Stats()
-        self.comeback = Comeback()
+        self.outage = Outage()
         self._connections = connections
         self._picked = picked
         self._readers: dict[str, Reader] = {}
@@ -213,7 +213,7 @@ class Kube:
         if error.too_large:
             return ApiError(0, TOO_LARGE, str(error))
         self._try_reload()
-        self.comeback.lost()
+        self.outage.lost()
         if error.timed_out:
             self._doubt(began)
         return ApiError(0, BROKEN if error.connected else UNREACHABLE, str(error))
@@ -244,12 +244,12 @@ class Kube:
         if (
             error.status == 403
             and WEBHOOK not in error.message
-            and self.comeback.settling
+            and self.outage.settling
         ):
             # A starting server has not read its rules yet: transient.
             return ApiError(0, BROKEN, error.message)
         if error.status >= 500:
-            self.comeback.lost()
+            self.outage.lost()
         unknown = error.reason in ("", BROKEN) or NOT_SERVED in error.message
         if error.status == 404 and unknown:
             # The server does not serve this version now, whether the object exists or
@@ -547,7 +547,7 @@ class Kube:
             stream,
             plural if picked else "",
             left_out=lambda count: self.stats.event(plural, count),
-            broken=self.comeback.lost,
+            broken=self.outage.lost,
             refused=lambda error: self._refuse(plural, error),
         )
 

@@ -105,7 +105,7 @@ class Watch:
         # the server is back: end the pause early
         self._hurry = False
         self._paused: Pause | None = None
-        kube.comeback.listen(self._wake)
+        kube.outage.listen(self._wake)
         self._stream: WatchStream | None = None
         self._resume_from = ""
         # the reported version of each object, and the newest one of deleted objects
@@ -302,7 +302,7 @@ class Watch:
             )
             self._sink.health(self._plural, None)
             self._failures = 0
-            self._kube.comeback.back()
+            self._kube.outage.ended()
 
     async def _pause(self, error: ApiError) -> None:
         self._failures += 1
@@ -317,7 +317,7 @@ class Watch:
             return
         await self._wait(delay)
         if self._hurry:
-            # The comeback may precede the failed request: pause a little.
+            # The end of the outage may precede the failed request: pause a little.
             await self._wait(backoff_s(1, BACKOFF_FIRST_S, cap_s), False)
 
 

@@ -14,7 +14,7 @@ from typing import Callable
 SETTLE_S = 30.0
 
 
-class Comeback:
+class Outage:
     """The health of one API server, shared by its watches and commands.
 
     Args:
@@ -23,13 +23,13 @@ class Comeback:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._trouble_at = -math.inf
+        self._lost_at = -math.inf
         self._listeners: list[Callable[[], None]] = []
 
     @property
     def settling(self) -> bool:
         """Whether the API server may still be starting after an outage."""
-        return self._clock() - self._trouble_at < SETTLE_S
+        return self._clock() - self._lost_at < SETTLE_S
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Register a function to call when the server is back."""
@@ -38,9 +38,9 @@ class Comeback:
     def lost(self) -> None:
         """Note that a connection failed, or that the server reported an internal
         error."""
-        self._trouble_at = self._clock()
+        self._lost_at = self._clock()
 
-    def back(self) -> None:
+    def ended(self) -> None:
         """Call the listeners: a request has succeeded that had failed before."""
         for listener in self._listeners:
             listener()
