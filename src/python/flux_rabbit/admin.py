@@ -16,7 +16,7 @@ from flux_k8s import names
 from flux_k8s.storage import RabbitManager
 from flux_k8s.workflow import raise_exception
 
-from flux_rabbit import cli, hurry, rpc, term
+from flux_rabbit import cli, rpc, skip_stage_out, term
 from flux_rabbit.listing import choose, state_of, waits_for
 from flux_rabbit.units import Size
 
@@ -298,7 +298,11 @@ def run(args: argparse.Namespace) -> int:
     """Run one of the commands."""
     handle = rpc.Handle()
     if args.command == "release":
-        return hurry.release(handle, args) if args.hurry else release(handle, args)
+        return (
+            skip_stage_out.release(handle, args)
+            if args.hurry
+            else release(handle, args)
+        )
     if not cli.is_owner(handle):
         raise cli.Failure("only the owner of the Flux instance may do that")
     rabbits = choose(rpc.rabbits(handle), args)

@@ -23,7 +23,7 @@ from typing import Any
 
 from flux_k8s.workflow import raise_exception
 
-from flux_rabbit import cli, hurry, rpc, status, term
+from flux_rabbit import cli, rpc, skip_stage_out, status, term
 from flux_rabbit.listing import age_of, reasons_for, state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import STATES
@@ -452,7 +452,7 @@ def _foot(model: Model, width: int) -> Line:
 def _question(job: Object) -> str:
     """The question before a job is canceled. To cancel it in its epilog skips the rest
     of stage-out, so name the data."""
-    left = hurry.lost(job) if job["phase"] == "epilog" else []
+    left = skip_stage_out.lost(job) if job["phase"] == "epilog" else []
     lost = f"; not copied out then: {', '.join(left)}" if left else ""
     return f"Cancel {rpc.f58(job['id'])}, in {state_of(job)}? y/n{lost}"
 
