@@ -14,6 +14,7 @@
 
 #include "libdws/util/bounds.h"
 #include "libdws/util/duration.h"
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/spelling.h"
 #include "libutil/errno_safe.h"
 #include "config.h"
@@ -453,16 +454,11 @@ json_t *dws_config_agent (const struct dws_config *config)
 {
     json_t *o = json_object ();
 
-    for (size_t i = 0; o && i < config_option_count; i++) {
-        if (config_options[i].agent
-            && json_object_set_new (o, config_options[i].name,
-                                    encode_key (config, &config_options[i])) < 0) {
-            json_decref (o);
-            o = NULL;
-        }
+    for (size_t i = 0; i < config_option_count; i++) {
+        if (config_options[i].agent)
+            dws_json_set (&o, config_options[i].name,
+                          encode_key (config, &config_options[i]));
     }
-    if (!o)
-        errno = ENOMEM;
     return o;
 }
 
@@ -496,13 +492,7 @@ json_t *dws_config_describe (void)
 {
     json_t *array = json_array ();
 
-    for (size_t i = 0; array && i < config_option_count; i++) {
-        if (json_array_append_new (array, describe_option (&config_options[i])) < 0) {
-            json_decref (array);
-            array = NULL;
-        }
-    }
-    if (!array)
-        errno = ENOMEM;
+    for (size_t i = 0; i < config_option_count; i++)
+        dws_json_append (&array, describe_option (&config_options[i]));
     return array;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libdws/directive/capacity.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "config_checks_private.h"
 #include "limits.h"
@@ -383,16 +384,12 @@ json_t *dws_limits_describe (const struct dws_applying *applying)
     for (int what = 0; what < DWS_LIMIT_COUNT; what++) {
         const struct dws_limit_rule *rule = applying->rules[what];
 
-        if (rule
-            && json_object_set_new (o, keys[what],
-                                    json_pack ("{s:s s:o}",
-                                               "rule", rule->name,
-                                               "value", describe_value (
-                                                   what, rule->value[what])))
-               < 0) {
-            json_decref (o);
-            return NULL;
-        }
+        if (rule)
+            dws_json_set (&o, keys[what],
+                          json_pack ("{s:s s:o}",
+                                     "rule", rule->name,
+                                     "value", describe_value (
+                                         what, rule->value[what])));
     }
     return o;
 }

@@ -3,11 +3,11 @@
  * See command.h.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libdws/util/duration.h"
+#include "libdws/util/jsonmake.h"
 #include "command.h"
 #include "list_private.h"
 
@@ -64,21 +64,13 @@ json_t *dws_commands_copied_out (const struct dws_directives *dirs)
 {
     json_t *array = json_array ();
 
-    for (size_t i = 0; array && i < dws_directives_count (dirs); i++) {
+    for (size_t i = 0; i < dws_directives_count (dirs); i++) {
         const char *source = dws_directives_arg (dirs, i, "source");
         const char *destination = dws_directives_arg (dirs, i, "destination");
 
-        if (dws_command (dirs, i) != DWS_COMMAND_COPY_OUT || !source
-            || !destination)
-            continue;
-        if (json_array_append_new (array, json_sprintf ("%s -> %s", source,
-                                                        destination)) < 0) {
-            json_decref (array);
-            array = NULL;
-        }
+        if (dws_command (dirs, i) == DWS_COMMAND_COPY_OUT && source && destination)
+            dws_json_append (&array, json_sprintf ("%s -> %s", source, destination));
     }
-    if (!array)
-        errno = ENOMEM;
     return array;
 }
 

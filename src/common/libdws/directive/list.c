@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "list_private.h"
 
@@ -236,14 +237,7 @@ json_t *dws_directives_encode (const struct dws_directives *dirs)
 {
     json_t *array = json_array ();
 
-    for (size_t i = 0; array && i < dirs->count; i++) {
-        if (json_array_append_new (array,
-                                   json_string (dirs->list[i].text)) < 0) {
-            json_decref (array);
-            array = NULL;
-        }
-    }
-    if (!array)
-        errno = ENOMEM;
+    for (size_t i = 0; i < dirs->count; i++)
+        dws_json_append (&array, json_string (dirs->list[i].text));
     return array;
 }

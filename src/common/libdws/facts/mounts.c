@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libdws/util/hosts.h"
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/lists.h"
 #include "mounts.h"
 
@@ -94,13 +95,9 @@ static json_t *count_mounts (json_t *clientmounts, dws_error_t *error)
         const char *node = compute_of (object);
         json_t *count = node ? json_object_get (counts, node) : NULL;
 
-        if (node
-            && json_object_set_new (counts, node,
-                                    json_integer (json_integer_value (count)
-                                                  + 1)) < 0) {
-            json_decref (counts);
-            counts = NULL;
-        }
+        if (node)
+            dws_json_set (&counts, node,
+                          json_integer (json_integer_value (count) + 1));
     }
     if (!counts)
         dws_error_nomem (error);
@@ -274,12 +271,8 @@ json_t *dws_mounts_places (json_t *clientmounts)
         (void)json_unpack (object, "{s:{s:s} s:{s:[{s:s}]}}",
                            "metadata", "name", &name,
                            "spec", "mounts", "mountPath", &path);
-        if (path && index_of (name, directive, sizeof (directive))
-            && json_object_set_new (places, directive,
-                                    json_string (path)) < 0) {
-            json_decref (places);
-            return NULL;
-        }
+        if (path && index_of (name, directive, sizeof (directive)))
+            dws_json_set (&places, directive, json_string (path));
     }
     return places;
 }

@@ -3,10 +3,10 @@
  * See movements.h.
  */
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "libdws/util/jsonmake.h"
 #include "copied.h"
 #include "movements.h"
 
@@ -87,17 +87,10 @@ json_t *dws_movements_failed (json_t *movements)
             && json_unpack (object, "{s:{s:s s:s}}",
                             "metadata",
                               "namespace", &namespace,
-                              "name", &name) == 0
-            && json_array_append_new (failed,
-                                      json_pack ("{s:s s:s}",
+                              "name", &name) == 0)
+            dws_json_append (&failed, json_pack ("{s:s s:s}",
                                                  "namespace", namespace,
-                                                 "name", name)) < 0) {
-            json_decref (failed);
-            failed = NULL;
-            break;
-        }
+                                                 "name", name));
     }
-    if (!failed)
-        errno = ENOMEM;
     return failed;
 }

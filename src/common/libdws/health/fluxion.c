@@ -10,6 +10,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "fluxion.h"
@@ -238,11 +239,8 @@ static json_t *difference (json_t *a, json_t *b)
     json_t *value;
 
     json_object_foreach (a, key, value) {
-        if (!json_object_get (b, key)
-            && json_array_append_new (array, json_string (key)) < 0) {
-            json_decref (array);
-            return NULL;
-        }
+        if (!json_object_get (b, key))
+            dws_json_append (&array, json_string (key));
     }
     return array;
 }

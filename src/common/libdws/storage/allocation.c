@@ -10,6 +10,7 @@
 
 #include "libdws/util/bounds.h"
 #include "libdws/util/hosts.h"
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
@@ -326,19 +327,13 @@ static json_t *encode_set (const struct layout *lay,
 {
     json_t *storage = json_array ();
 
-    for (size_t r = 0; storage && r < lay->nrabbits; r++) {
-        if (p->counts[r] == 0)
-            continue;
-        if (json_array_append_new (storage,
-                                   json_pack ("{s:s s:I}",
-                                              "name",
-                                              lay->rabbits[r].name,
-                                              "allocationCount",
-                                              (json_int_t)p->counts[r]))
-            < 0) {
-            json_decref (storage);
-            return NULL;
-        }
+    for (size_t r = 0; r < lay->nrabbits; r++) {
+        if (p->counts[r] > 0)
+            dws_json_append (&storage,
+                             json_pack ("{s:s s:I}",
+                                        "name", lay->rabbits[r].name,
+                                        "allocationCount",
+                                        (json_int_t)p->counts[r]));
     }
     return json_pack ("{s:s s:I s:o}",
                       "label", p->set->label,
@@ -351,29 +346,19 @@ static json_t *encode_breakdown (const struct layout *lay,
 {
     json_t *sets = json_array ();
     json_t *keys = colocation_encode (b);
-    json_t *entry = NULL;
+    json_t *entry = json_pack ("{s:{s:s s:s}}",
+                               "servers",
+                                 "name", b->servers,
+                                 "namespace", b->servers_namespace);
 
-    for (size_t i = 0; sets && i < lay->nplaces; i++) {
-        if (lay->places[i].breakdown != b)
-            continue;
-        if (json_array_append_new (sets,
-                                   encode_set (lay, &lay->places[i])) < 0)
-            goto done;
+    for (size_t i = 0; i < lay->nplaces; i++) {
+        if (lay->places[i].breakdown == b)
+            dws_json_append (&sets, encode_set (lay, &lay->places[i]));
     }
-    if (keys)
-        entry = json_pack ("{s:{s:s s:s} s:O}",
-                           "servers",
-                             "name", b->servers,
-                             "namespace", b->servers_namespace,
-                           "allocationSets", sets);
-    if (entry && json_object_size (keys) > 0
-        && json_object_set (entry, "colocation", keys) < 0) {
-        json_decref (entry);
-        entry = NULL;
-    }
-done:
+    dws_json_set (&entry, "allocationSets", sets);
+    if (!keys || json_object_size (keys) > 0)
+        dws_json_set (&entry, "colocation", json_incref (keys));
     json_decref (keys);
-    json_decref (sets);
     return entry;
 }
 
@@ -382,15 +367,9 @@ static json_t *encode_all (const struct layout *lay,
 {
     json_t *result = json_array ();
 
-    for (size_t i = 0; result && i < bl->count; i++) {
-        if (!bl->list[i].servers)
-            continue;
-        if (json_array_append_new (result,
-                                   encode_breakdown (lay, &bl->list[i]))
-            < 0) {
-            json_decref (result);
-            return NULL;
-        }
+    for (size_t i = 0; i < bl->count; i++) {
+        if (bl->list[i].servers)
+            dws_json_append (&result, encode_breakdown (lay, &bl->list[i]));
     }
     return result;
 }
@@ -456,21 +435,12 @@ json_t *dws_allocation_patch (json_t *entry)
         return NULL;
     }
     patch = json_pack ("{s:{s:O}}", "spec", "allocationSets", sets);
-    if (patch && keys) {
+    if (keys) {
         text = json_dumps (keys, JSON_COMPACT | JSON_SORT_KEYS);
-        if (!text
-            || json_object_set_new (patch,
-                                    "metadata",
-                                    json_pack ("{s:{s:s}}",
-                                               "annotations",
-                                                 DWS_COLOCATION_ANNOTATION,
-                                                 text)) < 0) {
-            json_decref (patch);
-            patch = NULL;
-        }
+        dws_json_set (&patch, "metadata",
+                      json_pack ("{s:{s:s}}", "annotations",
+                                 DWS_COLOCATION_ANNOTATION, text));
         free (text);
     }
-    if (!patch)
-        errno = ENOMEM;
     return patch;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libdws/util/hosts.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "bytes.h"
 
@@ -156,14 +157,7 @@ json_t *dws_bytes_encode (const struct dws_bytes *map)
 {
     json_t *o = json_object ();
 
-    for (size_t i = 0; o && i < count_of (map); i++) {
-        if (json_object_set_new (o, map->list[i].rabbit,
-                                 json_integer (map->list[i].bytes)) < 0) {
-            json_decref (o);
-            o = NULL;
-        }
-    }
-    if (!o)
-        errno = ENOMEM;
+    for (size_t i = 0; i < count_of (map); i++)
+        dws_json_set (&o, map->list[i].rabbit, json_integer (map->list[i].bytes));
     return o;
 }

@@ -3,11 +3,10 @@
  * See colocation.h.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "libutil/errno_safe.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/names.h"
 #include "colocation.h"
 #include "colocation_private.h"
@@ -35,26 +34,18 @@ json_t *colocation_encode (const struct breakdown *b)
     json_t *map = json_object ();
     const char *key;
 
-    for (size_t i = 0; map && i < b->nsets; i++) {
+    for (size_t i = 0; i < b->nsets; i++) {
         const struct alloc_set *set = &b->sets[i];
         json_t *keys = json_object_get (map, set->label);
 
         if (!colocation_key (set, 0))
             continue;
-        if (!keys) {
-            if (json_object_set_new (map, set->label, json_array ()) < 0)
-                goto nomem;
-            keys = json_object_get (map, set->label);
-        }
-        for (size_t j = 0; (key = colocation_key (set, j)); j++) {
-            if (json_array_append_new (keys, json_string (key)) < 0)
-                goto nomem;
-        }
+        keys = keys ? json_incref (keys) : json_array ();
+        for (size_t j = 0; (key = colocation_key (set, j)); j++)
+            dws_json_append (&keys, json_string (key));
+        dws_json_set (&map, set->label, keys);
     }
     return map;
-nomem:
-    json_decref (map);
-    return NULL;
 }
 
 /* What Servers keep
@@ -140,30 +131,12 @@ json_t *dws_colocation_taken (json_t *servers, dws_error_t *error)
 /* Keys that others hold
  */
 
-static int add_wanted (json_t *map, const struct alloc_set *set)
+static void add_wanted (json_t **map, const struct alloc_set *set)
 {
     const char *key;
 
-    for (size_t i = 0; (key = colocation_key (set, i)); i++) {
-        if (json_object_set_new (map, key, json_true ()) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static json_t *wanted_of (const struct dws_breakdowns *bl)
-{
-    json_t *map = json_object ();
-
-    for (size_t i = 0; i < bl->count; i++) {
-        for (size_t j = 0; j < bl->list[i].nsets; j++) {
-            if (!map || add_wanted (map, &bl->list[i].sets[j]) < 0) {
-                json_decref (map);
-                return NULL;
-            }
-        }
-    }
-    return map;
+    for (size_t i = 0; (key = colocation_key (set, i)); i++)
+        dws_json_set (map, key, json_true ());
 }
 
 bool dws_colocation_meet (json_t *a, json_t *b)
@@ -180,10 +153,13 @@ bool dws_colocation_meet (json_t *a, json_t *b)
 
 json_t *dws_colocation_wanted (const struct dws_breakdowns *breakdowns)
 {
-    json_t *map = wanted_of (breakdowns_or_none (breakdowns));
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
+    json_t *map = json_object ();
 
-    if (!map)
-        errno = ENOMEM;
+    for (size_t i = 0; i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nsets; j++)
+            add_wanted (&map, &bl->list[i].sets[j]);
+    }
     return map;
 }
 
@@ -287,7 +263,7 @@ char *dws_colocation_holder (const struct dws_breakdowns *breakdowns,
                              bool lasting)
 {
     const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
-    json_t *wanted = wanted_of (bl);
+    json_t *wanted = dws_colocation_wanted (breakdowns);
     json_t *entry;
     json_t *value;
     const char *rabbit;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/lists.h"
 #include "allocset_private.h"
 #include "drives.h"
@@ -59,18 +60,11 @@ static bool is_listed (json_t *list, const struct location *loc)
     return false;
 }
 
-/* Takes over 'list', and returns NULL with errno ENOMEM.
- */
-static json_t *append_reference (json_t *list, const char *name,
-                                 const char *namespace)
+static void append_reference (json_t **list, const char *name,
+                              const char *namespace)
 {
-    if (json_array_append_new (list, json_pack ("{s:s s:s}", "name", name,
-                                                "namespace", namespace)) < 0) {
-        json_decref (list);
-        errno = ENOMEM;
-        return NULL;
-    }
-    return list;
+    dws_json_append (list, json_pack ("{s:s s:s}", "name", name,
+                                      "namespace", namespace));
 }
 
 json_t *dws_location_servers (const struct dws_breakdowns *breakdowns)
@@ -78,12 +72,12 @@ json_t *dws_location_servers (const struct dws_breakdowns *breakdowns)
     const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     json_t *result = json_array ();
 
-    for (size_t i = 0; result && i < bl->count; i++) {
-        for (size_t j = 0; result && j < bl->list[i].nlocations; j++) {
+    for (size_t i = 0; i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nlocations; j++) {
             const struct location *loc = &bl->list[i].locations[j];
 
             if (!is_own (bl, loc) && !is_listed (result, loc))
-                result = append_reference (result, loc->name, loc->namespace);
+                append_reference (&result, loc->name, loc->namespace);
         }
     }
     return result;
@@ -365,11 +359,11 @@ json_t *dws_location_own (const struct dws_breakdowns *breakdowns)
     const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     json_t *result = json_array ();
 
-    for (size_t i = 0; result && i < bl->count; i++) {
+    for (size_t i = 0; i < bl->count; i++) {
         const struct breakdown *b = &bl->list[i];
 
         if (b->servers)
-            result = append_reference (result, b->servers, b->servers_namespace);
+            append_reference (&result, b->servers, b->servers_namespace);
     }
     return result;
 }

@@ -3,12 +3,12 @@
  * See notice.h.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "libdws/directive/command.h"
+#include "libdws/util/jsonmake.h"
 #include "notice.h"
 
 static const char *date_of (double t, char buf[32])
@@ -20,13 +20,6 @@ static const char *date_of (double t, char buf[32])
     return buf;
 }
 
-/* Takes over 'value'. Returns false for lack of memory, also if 'value' is NULL.
- */
-static bool set (json_t *o, const char *key, json_t *value)
-{
-    return json_object_set_new (o, key, value) == 0;
-}
-
 /* Takes over 'what' and 'message'.
  */
 static json_t *make_notice (const char *event, const char *of, int64_t userid,
@@ -35,22 +28,19 @@ static json_t *make_notice (const char *event, const char *of, int64_t userid,
 {
     json_t *o = json_object ();
     char *where = dws_bytes_rabbits (bytes);
-    bool ok = set (o, "what", what);
 
-    ok = set (o, "message", message) && ok;
-    if (!ok || !where
-        || !set (o, "id", json_sprintf ("%s/%s/%.3f", event, of, now))
-        || !set (o, "event", json_string (event))
-        || !set (o, "t", json_real (now))
-        || (userid >= 0 && !set (o, "userid", json_integer (userid)))
-        || (*where && !set (o, "where", json_string (where)))
-        || (until > 0. && !set (o, "until", json_real (until)))) {
-        json_decref (o);
-        o = NULL;
-    }
+    dws_json_set (&o, "what", what);
+    dws_json_set (&o, "message", message);
+    dws_json_set (&o, "id", json_sprintf ("%s/%s/%.3f", event, of, now));
+    dws_json_set (&o, "event", json_string (event));
+    dws_json_set (&o, "t", json_real (now));
+    if (userid >= 0)
+        dws_json_set (&o, "userid", json_integer (userid));
+    if (!where || *where)
+        dws_json_set (&o, "where", json_string (where));
+    if (until > 0.)
+        dws_json_set (&o, "until", json_real (until));
     free (where);
-    if (!o)
-        errno = ENOMEM;
     return o;
 }
 
@@ -72,12 +62,8 @@ json_t *dws_notice_stage_out (const struct dws_job *job,
                         f58, text, date_of (until, date), f58)
         : json_sprintf ("The data of job %s was not staged out, and is lost: %s",
                         f58, text), now);
-    if (o && (!set (o, "jobid", json_integer (job->id))
-              || !set (o, "job", json_string (f58)))) {
-        json_decref (o);
-        errno = ENOMEM;
-        o = NULL;
-    }
+    dws_json_set (&o, "jobid", json_integer (job->id));
+    dws_json_set (&o, "job", json_string (f58));
     return o;
 }
 

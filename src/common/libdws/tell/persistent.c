@@ -3,11 +3,11 @@
  * See persistent.h.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libdws/facts/workflow.h"
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/timestamp.h"
 #include "persistent.h"
 
@@ -28,13 +28,9 @@ static json_t *describe_user (const char *name)
     snprintf (workflow, sizeof (workflow), "%s", name);
     if ((cp = strrchr (workflow, '-')))
         *cp = '\0';
-    if (!(o = json_pack ("{s:s}", "workflow", workflow)))
-        return NULL;
-    if ((jobid = dws_workflow_jobid (workflow))
-        && json_object_set_new (o, "jobid", json_integer (jobid)) < 0) {
-        json_decref (o);
-        return NULL;
-    }
+    o = json_pack ("{s:s}", "workflow", workflow);
+    if ((jobid = dws_workflow_jobid (workflow)))
+        dws_json_set (&o, "jobid", json_integer (jobid));
     return o;
 }
 
@@ -50,7 +46,7 @@ json_t *dws_persistent_describe (json_t *object)
     const char *shared = "";
     const char *directive = NULL;
     json_t *references = NULL;
-    json_t *users;
+    json_t *users = json_array ();
     json_t *o;
     json_t *value;
     size_t index;
@@ -70,36 +66,23 @@ json_t *dws_persistent_describe (json_t *object)
                    "dwDirective", &directive,
                    "consumerReferences", &references);
     json_unpack (object, "{s:{s?s}}", "status", "state", &state);
-    if (!(users = json_array ()))
-        goto nomem;
     json_array_foreach (references, index, value) {
         const char *s = json_string_value (json_object_get (value, "name"));
 
-        if (s && json_array_append_new (users, describe_user (s)) < 0) {
-            json_decref (users);
-            goto nomem;
-        }
+        if (s)
+            dws_json_append (&users, describe_user (s));
     }
-    if (!(o = json_pack ("{s:s s:s s:s s:s s:I s:s s:f s:o}",
-                         "name", name,
-                         "uid", uid,
-                         "namespace", namespace,
-                         "type", type,
-                         "userid", userid,
-                         "state", state,
-                         "created", dws_timestamp (created),
-                         "users", users)))
-        goto nomem;
-    if ((!strcmp (shared, "true")
-         && json_object_set_new (o, "shared", json_true ()) < 0)
-        || (directive
-            && json_object_set_new (o, "directive",
-                                    json_string (directive)) < 0)) {
-        json_decref (o);
-        goto nomem;
-    }
+    o = json_pack ("{s:s s:s s:s s:s s:I s:s s:f s:s*}",
+                   "name", name,
+                   "uid", uid,
+                   "namespace", namespace,
+                   "type", type,
+                   "userid", userid,
+                   "state", state,
+                   "created", dws_timestamp (created),
+                   "directive", directive);
+    dws_json_set (&o, "users", users);
+    if (!strcmp (shared, "true"))
+        dws_json_set (&o, "shared", json_true ());
     return o;
-nomem:
-    errno = ENOMEM;
-    return NULL;
 }

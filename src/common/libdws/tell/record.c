@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libdws/util/error.h"
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "record.h"
@@ -57,11 +58,7 @@ static json_t *copy_array (json_t *o, size_t length, int depth, bool *cut)
             *cut = true;
             break;
         }
-        if (json_array_append_new (copied, copy_bounded (entry, length, depth,
-                                                         cut)) < 0) {
-            json_decref (copied);
-            return NULL;
-        }
+        dws_json_append (&copied, copy_bounded (entry, length, depth, cut));
     }
     return copied;
 }
@@ -77,12 +74,7 @@ static json_t *copy_object (json_t *o, size_t length, int depth, bool *cut)
             *cut = true;
             continue;
         }
-        if (json_object_set_new (copied, key,
-                                 copy_bounded (value, length, depth,
-                                               cut)) < 0) {
-            json_decref (copied);
-            return NULL;
-        }
+        dws_json_set (&copied, key, copy_bounded (value, length, depth, cut));
     }
     return copied;
 }
@@ -108,16 +100,9 @@ static json_t *bounded (json_t *object, size_t max)
         bool cut = false;
         json_t *o = copy_bounded (object, length, 0, &cut);
 
-        if (o && cut && json_object_set_new (o, "truncated",
-                                             json_true ()) < 0) {
-            json_decref (o);
-            o = NULL;
-        }
-        if (!o) {
-            errno = ENOMEM;
-            return NULL;
-        }
-        if (length == 0 || size_of (o) <= max)
+        if (cut)
+            dws_json_set (&o, "truncated", json_true ());
+        if (!o || length == 0 || size_of (o) <= max)
             return o;
         json_decref (o);
     }

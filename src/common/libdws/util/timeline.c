@@ -3,10 +3,10 @@
  * See timeline.h.
  */
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
+#include "jsonmake.h"
 #include "timeline.h"
 
 /* How far the wall clock may be from the expected time (s): the clock is slewed all the
@@ -96,18 +96,14 @@ double dws_timeline_wall (const struct dws_timeline *line, double t)
 
 json_t *dws_timeline_record (const struct dws_timeline *line, const char *boot)
 {
+    json_t *o = json_pack ("{s:s s:f}", "boot", boot,
+                           "ahead", line->base + line->offset);
     json_t *jumps = json_array ();
-    json_t *o;
 
     for (size_t i = 0; i < line->count; i++)
-        (void)json_array_append_new (jumps, json_pack ("[f,f]",
-                                                       line->jumps[i].from,
-                                                       line->jumps[i].to));
-    if (!(o = json_pack ("{s:s s:f s:o}",
-                         "boot", boot,
-                         "ahead", line->base + line->offset,
-                         "jumps", jumps)))
-        errno = ENOMEM;
+        dws_json_append (&jumps, json_pack ("[f,f]", line->jumps[i].from,
+                                            line->jumps[i].to));
+    dws_json_set (&o, "jumps", jumps);
     return o;
 }
 
