@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * The commands to the agent (doc/protocol.md), without their number.
- * Functions return a new reference, or NULL with errno set.
+ * Functions return a new reference, or NULL without memory, which sending it reports.
  */
 
 #ifndef DWS_COMMANDS_H
@@ -30,6 +30,10 @@ json_t *command_create_with (const char *op,
                              const char *name,
                              const char *key,
                              json_t *value);
+
+/* A command to patch a workflow. Takes over 'patch' likewise.
+ */
+json_t *command_patch (const struct dws_workflow *wf, json_t *patch);
 
 /* A command to list the objects of one kind that belong to a workflow by their
  * labels.

@@ -3,7 +3,6 @@
  * See transient.h.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
@@ -48,16 +47,13 @@ static void stamped_cb (struct dws_ctx *ctx, struct job *job,
  */
 static void write_stamp (struct job *job, json_t *stamp)
 {
-    struct dws_workflow *wf = job->wf;
     json_t *patch = json_pack ("{s:{s:{s:o}}}",
                                "metadata",
                                  "annotations",
                                    DWS_TRANSIENT_ANNOTATION, stamp);
 
     if (agent_query (job->ctx->agent, job, stamped_cb,
-                     command_create_with ("patch", "workflows",
-                                          wf->namespace, wf->name,
-                                          "patch", patch)) == 0)
+                     command_patch (job->wf, patch)) == 0)
         job_slot_mark (job, SLOT_TRANSIENT);
 }
 

@@ -12,6 +12,7 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/tell/persistent.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "base/worker.h"
 #include "facts/config.h"
@@ -170,10 +171,7 @@ static json_t *with_space (json_t *o, const struct space *space)
     json_t *copy = json_copy (o);
 
     space_persistent (space, json_string_value (json_object_get (o, "name")), &bytes);
-    if (json_object_set_new (copy, "space", dws_bytes_encode (&bytes)) < 0) {
-        json_decref (copy);
-        copy = NULL;
-    }
+    dws_json_set (&copy, "space", dws_bytes_encode (&bytes));
     dws_bytes_clear (&bytes);
     return copy;
 }
@@ -187,12 +185,9 @@ json_t *persistent_status (const struct persistent *p,
     json_t *o;
 
     json_object_foreach (p->list, key, o) {
-        if ((userid == -1
-             || json_integer_value (json_object_get (o, "userid")) == userid)
-            && json_array_append_new (array, with_space (o, space)) < 0) {
-            json_decref (array);
-            return NULL;
-        }
+        if (userid == -1
+            || json_integer_value (json_object_get (o, "userid")) == userid)
+            dws_json_append (&array, with_space (o, space));
     }
     return array;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "libdws/health/usable.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "facts/storages.h"
 
@@ -87,15 +88,11 @@ json_t *storages_array (const struct storages *storages)
     json_t *object;
     json_t *array;
 
-    if (json_object_size (storages->by_name) == 0
-        || !(array = json_array ()))
+    if (json_object_size (storages->by_name) == 0)
         return NULL;
-    json_object_foreach (storages->by_name, name, object) {
-        if (json_array_append (array, object) < 0) {
-            json_decref (array);
-            return NULL;
-        }
-    }
+    array = json_array ();
+    json_object_foreach (storages->by_name, name, object)
+        dws_json_append (&array, json_incref (object));
     return array;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libdws/storage/colocation.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "facts/waitlist.h"
 
@@ -73,15 +74,8 @@ static json_t *make_wants (json_t *keys, json_t *rabbits)
     const char *rabbit;
     json_t *value;
 
-    json_object_foreach (rabbits, rabbit, value) {
-        if (!wants || json_object_set (wants, rabbit, keys) < 0) {
-            json_decref (wants);
-            wants = NULL;
-            break;
-        }
-    }
-    if (!wants)
-        errno = ENOMEM;
+    json_object_foreach (rabbits, rabbit, value)
+        dws_json_set (&wants, rabbit, json_incref (keys));
     return wants;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libdws/facts/progress.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
@@ -247,16 +248,12 @@ static void ask_progress (struct annotate *annotate, struct entry *entry)
         note->age--;
         return;
     }
-    if (!(command = command_list (job->wf, kind))
-        || json_object_set_new (command, "fields",
-                                json_pack ("[s,s,s,s,s]",
-                                           "spec.allocationSets",
-                                           "metadata.name",
-                                           "metadata.labels",
-                                           "spec.node", "status")) < 0) {
-        json_decref (command);
-        return;
-    }
+    command = command_list (job->wf, kind);
+    dws_json_set (&command, "fields", json_pack ("[s,s,s,s,s]",
+                                                 "spec.allocationSets",
+                                                 "metadata.name",
+                                                 "metadata.labels",
+                                                 "spec.node", "status"));
     if (agent_query (job->ctx->agent, job, progress_cb, command) == 0) {
         annotate->queries++;
         note->asking = true;

@@ -4,6 +4,7 @@
  */
 
 #include "libdws/directive/command.h"
+#include "libdws/util/jsonmake.h"
 #include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/sync.h"
@@ -28,11 +29,6 @@ bool is_visible (const struct job *job, const struct asker *asker)
     return asker->owner
         || ((job->facts->directives || job->facts->released)
             && job->facts->userid == asker->userid);
-}
-
-static int set_new (json_t *o, const char *key, json_t *value)
-{
-    return json_object_set_new (o, key, value);
 }
 
 static json_t *describe_workflow (const struct dws_workflow *wf,
@@ -80,21 +76,17 @@ json_t *describe_job (struct job *job)
     if (dws_reconcile (job->facts, wf, &job->ctx->config->policy,
                        timeline_now (job->ctx->timeline), &actions) < 0)
         return NULL;
-    if (!(o = json_pack ("{s:I s:I s:s s:s s:s s:b}",
-                         "id", (json_int_t)job->facts->id,
-                         "userid", (json_int_t)job->facts->userid,
-                         "phase", dws_phase_name (job->facts->phase),
-                         "note", annotate_text (job, note),
-                         "waiting", waits_for (job, actions.reason),
-                         "exception", job->facts->exception)))
-        return NULL;
-    if ((wf && set_new (o, "workflow", describe_workflow (wf, job->ctx->timeline)) < 0)
-        || (job->claim.entries
-            && set_new (o, "rabbits",
-                        json_string (space_rabbits (&job->claim))) < 0)) {
-        json_decref (o);
-        o = NULL;
-    }
+    o = json_pack ("{s:I s:I s:s s:s s:s s:b}",
+                   "id", (json_int_t)job->facts->id,
+                   "userid", (json_int_t)job->facts->userid,
+                   "phase", dws_phase_name (job->facts->phase),
+                   "note", annotate_text (job, note),
+                   "waiting", waits_for (job, actions.reason),
+                   "exception", job->facts->exception);
+    if (wf)
+        dws_json_set (&o, "workflow", describe_workflow (wf, job->ctx->timeline));
+    if (job->claim.entries)
+        dws_json_set (&o, "rabbits", json_string (space_rabbits (&job->claim)));
     return o;
 }
 
@@ -107,23 +99,19 @@ json_t *describe_job_fully (struct job *job)
 
     if (!(o = describe_job (job)))
         return NULL;
-    if ((job->facts->phase == DWS_PHASE_PROLOG
-         && set_new (o, "limited",
-                     json_boolean (job->facts->t_prolog > 0.)) < 0)
-        || (job->facts->directives
-            && set_new (o, "directives",
-                        dws_directives_encode (job->facts->directives)) < 0)
-        || ((job->facts->commands & DWS_COMMAND_COPY_OUT)
-            && set_new (o, "copy_out",
-                        dws_commands_copied_out (job->facts->directives)) < 0)
-        || (job->claim.entries
-            && set_new (o, "space", dws_bytes_encode (&job->claim.bytes)) < 0)
-        || (wf && wf->lagging
-            && set_new (o, "lagging", json_string (wf->lagging)) < 0)
-        || (wf && wf->failed
-            && set_new (o, "failed", json_string (wf->failed)) < 0)) {
-        json_decref (o);
-        o = NULL;
-    }
+    if (job->facts->phase == DWS_PHASE_PROLOG)
+        dws_json_set (&o, "limited", json_boolean (job->facts->t_prolog > 0.));
+    if (job->facts->directives)
+        dws_json_set (&o, "directives",
+                      dws_directives_encode (job->facts->directives));
+    if (job->facts->commands & DWS_COMMAND_COPY_OUT)
+        dws_json_set (&o, "copy_out",
+                      dws_commands_copied_out (job->facts->directives));
+    if (job->claim.entries)
+        dws_json_set (&o, "space", dws_bytes_encode (&job->claim.bytes));
+    if (wf && wf->lagging)
+        dws_json_set (&o, "lagging", json_string (wf->lagging));
+    if (wf && wf->failed)
+        dws_json_set (&o, "failed", json_string (wf->failed));
     return o;
 }

@@ -4,13 +4,13 @@
  * message meanwhile.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libdws/health/usable.h"
 #include "libdws/storage/bytes.h"
 #include "libdws/storage/drives.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/names.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -35,26 +35,18 @@ static struct job *next_visible (struct dws_ctx *ctx, const struct asker *asker,
 json_t *list_jobs (struct dws_ctx *ctx, const struct asker *asker,
                    uint64_t after, int max)
 {
+    json_t *o = json_object ();
     json_t *jobs = json_array ();
     struct job *job = NULL;
-    json_t *next = NULL;
-    json_t *o;
 
-    while (jobs && max-- > 0 && (job = next_visible (ctx, asker, after))) {
-        if (json_array_append_new (jobs, describe_job (job)) < 0)
-            goto nomem;
+    while (max-- > 0 && (job = next_visible (ctx, asker, after))) {
+        dws_json_append (&jobs, describe_job (job));
         after = job->facts->id;
     }
-    if (job && next_visible (ctx, asker, after)
-        && !(next = json_integer (after)))
-        goto nomem;
-    if ((o = json_pack ("{s:o s:o*}", "jobs", jobs, "next", next)))
-        return o;
-    jobs = NULL;
-nomem:
-    json_decref (jobs);
-    errno = ENOMEM;
-    return NULL;
+    dws_json_set (&o, "jobs", jobs);
+    if (job && next_visible (ctx, asker, after))
+        dws_json_set (&o, "next", json_integer (after));
+    return o;
 }
 
 /* Rabbits
@@ -147,7 +139,7 @@ static json_int_t room_free (const struct room *room)
 
 /* {"Ready": N, ...}, and the hosts whose link is in another state.
  */
-static int add_links (json_t *o, json_t *computes)
+static void add_links (json_t **o, json_t *computes)
 {
     json_t *links = json_object ();
     json_t *broken = json_object ();
@@ -162,39 +154,26 @@ static int add_links (json_t *o, json_t *computes)
         (void)json_unpack (entry, "{s?s s?s}", "name", &name,
                            "status", &status);
         n = json_integer_value (json_object_get (links, status));
-        if (json_object_set_new (links, status, json_integer (n + 1)) < 0
-            || (strcmp (status, "Ready") != 0
-                && json_object_set_new (broken, name,
-                                        json_string (status)) < 0))
-            goto nomem;
+        dws_json_set (&links, status, json_integer (n + 1));
+        if (strcmp (status, "Ready") != 0)
+            dws_json_set (&broken, name, json_string (status));
     }
-    if (json_object_set (o, "links", links) < 0
-        || json_object_set (o, "broken", broken) < 0)
-        goto nomem;
-    json_decref (links);
-    json_decref (broken);
-    return 0;
-nomem:
-    json_decref (links);
-    json_decref (broken);
-    errno = ENOMEM;
-    return -1;
+    dws_json_set (o, "links", links);
+    dws_json_set (o, "broken", broken);
 }
 
 /* [USABLE, ALL], of a rabbit that lists its drives, and how worn the worst is.
  */
-static int add_drives (json_t *o, const struct dws_drives *drives)
+static void add_drives (json_t **o, const struct dws_drives *drives)
 {
     int all = drives->found > DWS_DRIVES_OF_RABBIT ? drives->found
                                                    : DWS_DRIVES_OF_RABBIT;
 
     if (drives->found == 0)
-        return 0;
-    if (drives->wear >= 0
-        && json_object_set_new (o, "wear", json_integer (drives->wear)) < 0)
-        return -1;
-    return json_object_set_new (o, "drives", json_pack ("[ii]", drives->ready,
-                                                        all));
+        return;
+    if (drives->wear >= 0)
+        dws_json_set (o, "wear", json_integer (drives->wear));
+    dws_json_set (o, "drives", json_pack ("[ii]", drives->ready, all));
 }
 
 /* Count the jobs with a claim, by rabbit.
@@ -236,9 +215,9 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
                       "since", storage.since,
                       "by", storage.by,
                       "allocations", (json_int_t)dws_bytes_get (counts, name));
-    if (json_object_update (o, more) < 0
-        || add_drives (o, &storage.drives) < 0
-        || add_links (o, storage.computes) < 0) {
+    add_drives (&more, &storage.drives);
+    add_links (&more, storage.computes);
+    if (json_object_update (o, more) < 0) {
         json_decref (o);
         o = NULL;
     }
@@ -250,21 +229,14 @@ json_t *list_rabbits (struct dws_ctx *ctx, const struct asker *asker)
 {
     size_t count = dws_topology_count (ctx->config->topology);
     struct dws_bytes counts = { 0 };
+    json_t *o = json_pack ("{s:s}", DWS_BAD_PROPERTY, health_bad (ctx->health));
     json_t *rabbits = json_array ();
-    json_t *o = NULL;
-    int rc = 0;
 
     jobs_each (ctx->jobs, count_allocations, &counts);
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = json_array_append_new (rabbits,
-                                    encode_rabbit (ctx, asker, i, &counts));
-    if (rc == 0)
-        o = json_pack ("{s:O s:s}", "rabbits", rabbits,
-                       DWS_BAD_PROPERTY, health_bad (ctx->health));
+    for (size_t i = 0; i < count; i++)
+        dws_json_append (&rabbits, encode_rabbit (ctx, asker, i, &counts));
+    dws_json_set (&o, "rabbits", rabbits);
     dws_bytes_clear (&counts);
-    json_decref (rabbits);
-    if (!o)
-        errno = ENOMEM;
     return o;
 }
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
@@ -32,12 +33,8 @@ static json_t *command_read (const struct dws_workflow *wf, int since)
 {
     json_t *o = command_logs (wf, LOG_BYTES);
 
-    if (json_object_set_new (o, "name", json_string (wf->name)) < 0
-        || json_object_set_new (o, "since", json_integer (since)) < 0) {
-        json_decref (o);
-        errno = ENOMEM;
-        return NULL;
-    }
+    dws_json_set (&o, "name", json_string (wf->name));
+    dws_json_set (&o, "since", json_integer (since));
     return o;
 }
 

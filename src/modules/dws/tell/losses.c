@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -105,13 +106,8 @@ static int append_loss (struct losses *losses, struct job *job,
                               "t", flux_reactor_time (),
                               "text", text);
 
-    if (!loss
-        || (until > 0.
-            && json_object_set_new (loss, "until", json_real (until)) < 0)) {
-        json_decref (loss);
-        errno = ENOMEM;
-        return -1;
-    }
+    if (until > 0.)
+        dws_json_set (&loss, "until", json_real (until));
     return json_array_append_new (losses->list, loss);
 }
 
@@ -202,11 +198,8 @@ static json_t *visible_losses (struct losses *losses,
     size_t index;
 
     json_array_foreach (losses->list, index, loss) {
-        if (may_see (cred, loss) && json_array_append (array, loss) < 0) {
-            json_decref (array);
-            errno = ENOMEM;
-            return NULL;
-        }
+        if (may_see (cred, loss))
+            dws_json_append (&array, json_incref (loss));
     }
     return array;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libdws/util/error.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -126,11 +127,8 @@ static json_t *choose_profiles (json_t *objects)
         int pinned = 0;
 
         (void)json_unpack (object, "{s:{s?b}}", "data", "pinned", &pinned);
-        if (!pinned && json_array_append (chosen, object) < 0) {
-            json_decref (chosen);
-            errno = ENOMEM;
-            return NULL;
-        }
+        if (!pinned)
+            dws_json_append (&chosen, json_incref (object));
     }
     return chosen;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
@@ -89,11 +90,8 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "losses", losses_status (ctx->losses),
                    "notices", notices_status (ctx->notices),
                    "health", health_status (ctx->health));
-    if (o && seen.oldest
-        && json_object_set_new (o, "oldest", describe_job (seen.oldest)) < 0) {
-        json_decref (o);
-        o = NULL;
-    }
+    if (seen.oldest)
+        dws_json_set (&o, "oldest", describe_job (seen.oldest));
     return o;
 }
 
