@@ -271,7 +271,7 @@ static void on_user_found (uint32_t userid, void *arg)
     PART (sync, sync_create (ctx), sync_destroy) \
     PART (agent, agent_create (ctx), agent_destroy) \
     PART (transients, transients_create (ctx), transients_destroy) \
-    PART (overdue, overdue_create (ctx), overdue_destroy) \
+    PART (overdue, overdue_create (ctx), flux_watcher_destroy) \
     PART (scheduler, scheduler_create (ctx), scheduler_destroy) \
     PART (withheld, withheld_create (ctx), withheld_destroy) \
     PART (pool, pool_create (ctx), pool_destroy) \
@@ -288,7 +288,7 @@ static void on_user_found (uint32_t userid, void *arg)
           groups_destroy) \
     PART (users, users_create (ctx), users_destroy) \
     PART (errorlog, errorlog_create (ctx), errorlog_destroy) \
-    PART (contention, contention_create (ctx), contention_destroy) \
+    PART (contention, contention_create (ctx), flux_watcher_destroy) \
     PART (touches, touches_create (), pace_destroy) \
     PART (expire, expire_create (ctx), expire_destroy) \
     PART (aborts, aborts_create (ctx), aborts_destroy)

@@ -46,10 +46,8 @@ static void respond (flux_t *h, const flux_msg_t *msg, int rc,
                      const char *errstr)
 {
     if (rc < 0)
-        rc = flux_respond_error (h, msg, errno, errstr);
-    else
-        rc = flux_respond (h, msg, NULL);
-    if (rc < 0)
+        requests_refuse (h, msg, errno, errstr);
+    else if (flux_respond (h, msg, NULL) < 0)
         safe_log_error (h, "error responding to request");
 }
 
@@ -100,7 +98,7 @@ static void create_cb (flux_t *h, flux_msg_handler_t *mh,
             sync_start (ctx->sync);
         rc = 0;
     }
-    respond (h, msg, rc, error.text[0] ? error.text : NULL);
+    respond (h, msg, rc, error.text);
 }
 
 static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -122,7 +120,7 @@ static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
             job->facts->t_prolog = timeline_now (ctx->timeline);
         jobs_changed (job);
     }
-    respond (h, msg, rc, error.text[0] ? error.text : NULL);
+    respond (h, msg, rc, error.text);
 }
 
 static void post_run_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -240,7 +238,7 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
               reason ? ": " : "", reason ? reason : "");
     return;
 error:
-    respond (h, msg, -1, error.text[0] ? error.text : NULL);
+    respond (h, msg, -1, error.text);
 }
 
 static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -273,7 +271,7 @@ static void kubeconfig_cb (flux_t *h, flux_msg_handler_t *mh,
         || !(command = json_pack ("{s:s s:s*}", "op", "kubeconfig",
                                   "path", path))
         || agent_forward (ctx->agent, msg, command, REQUESTS_WAITING, &error) < 0)
-        respond (h, msg, -1, error.text[0] ? error.text : NULL);
+        respond (h, msg, -1, error.text);
 }
 
 static bool agent_concerned (const struct dws_config *before,
@@ -415,7 +413,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     dws_error_t error = { "" };
 
     if (!(reload = reload_create (msg, &error))) {
-        respond (h, msg, -1, error.text[0] ? error.text : NULL);
+        respond (h, msg, -1, error.text);
         return;
     }
     if (!agent_concerned (ctx->config, reload->config)) {
@@ -429,8 +427,8 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
         flux_future_destroy (f);
         reload_destroy (reload);
     }
-    else if (calls_add_within (ctx, f, KUBECONFIG_S, reload,
-                               reload_kubeconfig_cb) < 0)
+    else if (calls_add_with (ctx, f, KUBECONFIG_S, 0, reload,
+                             reload_kubeconfig_cb) < 0)
         respond (h, msg, -1, NULL);
 }
 
@@ -526,7 +524,7 @@ static void request_cb (flux_t *h, flux_msg_handler_t *mh,
     if (requests_check_size (msg, &error) < 0
         || flux_msg_get_topic (msg, &topic) < 0
         || check_fields (msg, topic, &error) < 0) {
-        respond (h, msg, -1, error.text[0] ? error.text : NULL);
+        respond (h, msg, -1, error.text);
         return;
     }
     for (size_t i = 0; i < HANDLERS; i++) {

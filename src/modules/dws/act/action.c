@@ -100,7 +100,7 @@ struct job *act_job (const struct call *call)
 int act_call (struct job *job, const struct action *action, flux_future_t *f,
               call_f cb)
 {
-    if (calls_add_with (job->ctx, f, job->facts->id, action, cb) < 0)
+    if (calls_add_with (job->ctx, f, -1., job->facts->id, action, cb) < 0)
         return -1;
     job_begin (job, action->kind, WAY_FLUX);
     return 0;

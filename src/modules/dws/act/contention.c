@@ -11,7 +11,6 @@
 #include "libdws/health/usable.h"
 #include "libdws/storage/resources.h"
 #include "libdws/util/jsontext.h"
-#include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/contention.h"
@@ -27,11 +26,6 @@
  */
 #define LOOK 10.
 #define PARSED_MAX 100
-
-struct contention {
-    struct dws_ctx *ctx;
-    flux_watcher_t *timer;
-};
 
 /* What is known of a job from earlier checks.
  */
@@ -228,35 +222,15 @@ static void see_job (struct job *job, void *arg)
 static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                      void *arg)
 {
-    struct contention *contention = arg;
+    struct dws_ctx *ctx = arg;
     bool any = false;
 
-    jobs_each (contention->ctx->jobs, see_job, &any);
+    jobs_each (ctx->jobs, see_job, &any);
     if (any)
-        pool_ask (contention->ctx->pool, pool_cb);
-    timer_start (w, LOOK);
+        pool_ask (ctx->pool, pool_cb);
 }
 
-struct contention *contention_create (struct dws_ctx *ctx)
+flux_watcher_t *contention_create (struct dws_ctx *ctx)
 {
-    struct contention *contention;
-
-    if (!(contention = calloc (1, sizeof (*contention))))
-        return NULL;
-    contention->ctx = ctx;
-    if (!(contention->timer = timer_make (ctx->h, look_cb, contention))) {
-        contention_destroy (contention);
-        return NULL;
-    }
-    timer_start (contention->timer, LOOK);
-    return contention;
-}
-
-void contention_destroy (struct contention *contention)
-{
-    if (contention) {
-        ERRNO_SAFE_BLOCK;
-        flux_watcher_destroy (contention->timer);
-        free (contention);
-    }
+    return timer_every (ctx->h, LOOK, look_cb, ctx);
 }

@@ -10,7 +10,6 @@
 
 #include "base/ctx.h"
 
-struct contention *contention_create (struct dws_ctx *ctx);
-void contention_destroy (struct contention *contention);
+flux_watcher_t *contention_create (struct dws_ctx *ctx);
 
 #endif /* !DWS_ACT_CONTENTION_H */

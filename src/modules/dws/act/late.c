@@ -90,7 +90,7 @@ static int await_step (struct late *late, flux_future_t *f, call_f cb)
         flux_future_destroy (f);
         return -1;
     }
-    return calls_add_with (late->ctx, f, late->id, late, cb);
+    return calls_add_with (late->ctx, f, -1., late->id, late, cb);
 }
 
 static void next_step (struct late *late, flux_future_t *f, call_f cb)

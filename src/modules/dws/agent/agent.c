@@ -34,11 +34,9 @@ void command_destroy (void *value)
 
     if (cmd) {
         ERRNO_SAFE_BLOCK;
-        if (cmd->request
-            && flux_respond_error (cmd->h, cmd->request, ECONNRESET,
-                                   "the agent went away before it had a "
-                                   "result") < 0)
-            safe_log_error (cmd->h, "response");
+        if (cmd->request)
+            requests_refuse (cmd->h, cmd->request, ECONNRESET,
+                             "the agent went away before it had a result");
         flux_msg_decref (cmd->request);
         free (cmd);
     }
@@ -50,8 +48,8 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
 
     if (!agent->request)
         return;
-    if (errnum && flux_respond_error (h, agent->request, errnum, text) < 0)
-        safe_log_error (h, DWS_TOPIC_AGENT);
+    if (errnum)
+        requests_refuse (h, agent->request, errnum, text);
     outbox_close (agent->outbox);
     flux_msg_decref (agent->request);
     agent->request = NULL;
@@ -313,8 +311,7 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     agent->trouble = NULL;
     return;
 error:
-    if (flux_respond_error (h, msg, errno, error.text[0] ? error.text : NULL) < 0)
-        safe_log_error (h, DWS_TOPIC_AGENT);
+    requests_refuse (h, msg, errno, error.text);
     flux_msg_decref (kept);
 }
 

@@ -3,10 +3,6 @@
  * See overdue.h.
  */
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include "libutil/errno_safe.h"
 #include "agent/agent.h"
 #include "agent/overdue.h"
 #include "base/timer.h"
@@ -15,11 +11,6 @@
 /* Time between checks of all jobs (s).
  */
 #define INTERVAL 60.
-
-struct overdue {
-    struct dws_ctx *ctx;
-    flux_watcher_t *timer;
-};
 
 /* The job's workflow at the last check.
  */
@@ -61,33 +52,13 @@ static void see_job (struct job *job, void *arg)
 static void overdue_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                               void *arg)
 {
-    struct overdue *overdue = arg;
+    struct dws_ctx *ctx = arg;
 
-    if (agent_link (overdue->ctx->agent) == DWS_LINK_UP)
-        jobs_each (overdue->ctx->jobs, see_job, NULL);
-    timer_start (overdue->timer, INTERVAL);
+    if (agent_link (ctx->agent) == DWS_LINK_UP)
+        jobs_each (ctx->jobs, see_job, NULL);
 }
 
-struct overdue *overdue_create (struct dws_ctx *ctx)
+flux_watcher_t *overdue_create (struct dws_ctx *ctx)
 {
-    struct overdue *overdue;
-
-    if (!(overdue = calloc (1, sizeof (*overdue))))
-        return NULL;
-    overdue->ctx = ctx;
-    if (!(overdue->timer = timer_make (ctx->h, overdue_timer_cb, overdue))) {
-        overdue_destroy (overdue);
-        return NULL;
-    }
-    timer_start (overdue->timer, INTERVAL);
-    return overdue;
-}
-
-void overdue_destroy (struct overdue *overdue)
-{
-    if (overdue) {
-        ERRNO_SAFE_BLOCK;
-        flux_watcher_destroy (overdue->timer);
-        free (overdue);
-    }
+    return timer_every (ctx->h, INTERVAL, overdue_timer_cb, ctx);
 }

@@ -9,7 +9,6 @@
 
 #include "base/ctx.h"
 
-struct overdue *overdue_create (struct dws_ctx *ctx);
-void overdue_destroy (struct overdue *overdue);
+flux_watcher_t *overdue_create (struct dws_ctx *ctx);
 
 #endif /* !DWS_OVERDUE_H */

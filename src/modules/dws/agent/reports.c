@@ -14,6 +14,7 @@
 #include "libutil/safelog.h"
 #include "agent/agent_private.h"
 #include "agent/usage.h"
+#include "base/requests.h"
 #include "facts/persistent.h"
 #include "facts/space.h"
 #include "facts/storages.h"
@@ -319,19 +320,15 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct dws_ctx *ctx = arg;
     dws_error_t error = { "" };
-    const char *errstr = NULL;
     json_t *o = NULL;
 
     if (flux_request_unpack (msg, NULL, "o", &o) < 0 && errno != EPROTO)
         goto error;
-    if (dws_fields_check (o, request_fields, &error) < 0) {
-        errstr = error.text;
+    if (dws_fields_check (o, request_fields, &error) < 0)
         goto error;
-    }
     if (!ctx->agent->request
         || !flux_disconnect_match (msg, ctx->agent->request)) {
-        errno = ESTALE;
-        errstr = "this agent is not attached";
+        dws_error (&error, ESTALE, "this agent is not attached");
         goto error;
     }
     if (take_reports (ctx->agent, json_object_get (o, "reports")) < 0)
@@ -341,6 +338,5 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
         safe_log_error (h, DWS_TOPIC_REPORT);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, errstr) < 0)
-        safe_log_error (h, DWS_TOPIC_REPORT);
+    requests_refuse (h, msg, errno, error.text);
 }

@@ -129,22 +129,12 @@ int calls_add (struct dws_ctx *ctx,
 
 int calls_add_with (struct dws_ctx *ctx,
                     flux_future_t *f,
+                    double seconds,
                     uint64_t jobid,
                     const void *arg,
                     call_f cb)
 {
     struct call call = { .ctx = ctx, .jobid = jobid, .arg = arg };
-
-    return add_pending (ctx->calls, f, -1., &call, cb);
-}
-
-int calls_add_within (struct dws_ctx *ctx,
-                      flux_future_t *f,
-                      double seconds,
-                      const void *arg,
-                      call_f cb)
-{
-    struct call call = { .ctx = ctx, .arg = arg };
 
     return add_pending (ctx->calls, f, seconds, &call, cb);
 }

@@ -39,8 +39,13 @@ int calls_add (struct dws_ctx *ctx,
                uint64_t jobid,
                int kind,
                call_f cb);
+
+/* The same with an argument, and within 'seconds' (-1.: any time): then the call fails
+ * with ETIMEDOUT.
+ */
 int calls_add_with (struct dws_ctx *ctx,
                     flux_future_t *f,
+                    double seconds,
                     uint64_t jobid,
                     const void *arg,
                     call_f cb);
@@ -49,14 +54,5 @@ int calls_add_with (struct dws_ctx *ctx,
  * "WHAT: error". 'what' is not copied.
  */
 int calls_log (struct dws_ctx *ctx, flux_future_t *f, int level, const char *what);
-
-/* Like calls_add() with a timeout of 'seconds', upon which the call fails with
- * ETIMEDOUT.
- */
-int calls_add_within (struct dws_ctx *ctx,
-                      flux_future_t *f,
-                      double seconds,
-                      const void *arg,
-                      call_f cb);
 
 #endif /* !DWS_CALLS_H */

@@ -168,14 +168,34 @@ void commits_destroy (struct commits *commits)
     }
 }
 
-int commits_save (struct dws_ctx *ctx, const char *key, json_t *o)
+flux_future_t *commits_write (struct dws_ctx *ctx, const char *key, json_t *o)
 {
     flux_kvs_txn_t *txn = commits_txn (ctx->commits);
-    flux_future_t *f = NULL;
 
     if (!o)
         errno = ENOMEM;
-    else if (txn && flux_kvs_txn_pack (txn, 0, key, "O", o) == 0)
-        f = commits_wait (ctx->commits);
-    return calls_log (ctx, f, LOG_ERR, key);
+    if (!o || !txn || flux_kvs_txn_pack (txn, 0, key, "O", o) < 0)
+        return NULL;
+    return commits_wait (ctx->commits);
+}
+
+int commits_save (struct dws_ctx *ctx, const char *key, json_t *o)
+{
+    return calls_log (ctx, commits_write (ctx, key, o), LOG_ERR, key);
+}
+
+int commits_load (flux_t *h, const char *key, json_t **o)
+{
+    flux_future_t *f;
+    json_t *value = NULL;
+    int rc;
+
+    if (!(f = flux_kvs_lookup (h, NULL, 0, key)))
+        return -1;
+    rc = flux_kvs_lookup_get_unpack (f, "o", &value);
+    if (rc < 0 && errno == ENOENT)
+        rc = 0;
+    *o = json_incref (value);
+    ERRNO_SAFE (flux_future_destroy (f));
+    return rc;
 }

@@ -29,9 +29,18 @@ flux_kvs_txn_t *commits_txn (struct commits *commits);
  */
 flux_future_t *commits_wait (struct commits *commits);
 
-/* Write 'o' to a key. If that fails, at once (returns -1) or later, it is logged with
- * the key, which is not copied.
+/* Write 'o' to a key, and return the future of the commit.
+ */
+flux_future_t *commits_write (struct dws_ctx *ctx, const char *key, json_t *o);
+
+/* The same for nobody who waits. If that fails, at once (returns -1) or later, it is
+ * logged with the key, which is not copied.
  */
 int commits_save (struct dws_ctx *ctx, const char *key, json_t *o);
+
+/* Read the value of a key, and wait for it: for use before the reactor runs. '*o' is a
+ * new reference, or NULL if there is no such key. Returns 0, or -1 with errno.
+ */
+int commits_load (flux_t *h, const char *key, json_t **o);
 
 #endif /* !DWS_COMMITS_H */

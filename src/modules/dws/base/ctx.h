@@ -34,7 +34,6 @@ struct queued;
 struct requests;
 struct scheduler;
 struct space;
-struct overdue;
 struct pace;
 struct transients;
 struct storages;
@@ -100,7 +99,7 @@ struct dws_ctx {
     struct sync *sync;          // reads all jobs from the plugin
 
     struct agent *agent;        // the way to Kubernetes
-    struct overdue *overdue;    // doubts workflows without progress
+    flux_watcher_t *overdue;    // doubts workflows without progress
     struct transients *transients;      // since when workflows are in
                                         //  TransientCondition
 
@@ -120,7 +119,7 @@ struct dws_ctx {
     struct profiles *profiles;  // requests for NNF's profiles
 
     struct pace *touches;       // optional changes of Computes
-    struct contention *contention;  // jobs whose data keeps others from idle nodes
+    flux_watcher_t *contention; // jobs whose data keeps others from idle nodes
     struct writeback *writeback;    // unwritten records of jobs
     struct aborts *aborts;      // pending requests dws.abort
     struct expire *expire;      // destroys expired file systems

@@ -8,6 +8,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/idmap.h"
+#include "libutil/safelog.h"
 #include "base/requests.h"
 
 struct requests {
@@ -34,6 +35,32 @@ int requests_check_size (const flux_msg_t *msg, dws_error_t *error)
         return dws_error (error, EMSGSIZE, "the request has %zd bytes, of at most "
                           "%d for users", size, REQUESTS_BYTES);
     return 0;
+}
+
+static void check (flux_t *h, const flux_msg_t *msg, int rc)
+{
+    const char *topic = "request";
+
+    if (rc < 0) {
+        ERRNO_SAFE (flux_msg_get_topic (msg, &topic));
+        safe_log_error (h, "%s", topic);
+    }
+}
+
+void requests_refuse (flux_t *h, const flux_msg_t *msg, int errnum,
+                      const char *text)
+{
+    check (h, msg, flux_respond_error (h, msg, errnum,
+                                       text && *text ? text : NULL));
+}
+
+void requests_answer (flux_t *h, const flux_msg_t *msg, json_t *o,
+                      const char *text)
+{
+    if (o)
+        check (h, msg, flux_respond_pack (h, msg, "o", o));
+    else
+        requests_refuse (h, msg, errno, text);
 }
 
 static struct sender *find_sender (struct requests *requests, uint32_t userid)

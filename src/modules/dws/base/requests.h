@@ -8,6 +8,7 @@
 #ifndef DWS_REQUESTS_H
 #define DWS_REQUESTS_H
 
+#include <jansson.h>
 #include <flux/core.h>
 
 #include "libdws/util/error.h"
@@ -26,6 +27,14 @@ struct requests;
 /* Refuse a user's request that is too large, before its payload is parsed: EMSGSIZE.
  */
 int requests_check_size (const flux_msg_t *msg, dws_error_t *error);
+
+/* Refuse a request with an errno and a text, NULL or "" for none; or answer with 'o',
+ * which is taken over, and if that is NULL, refuse. A failure is logged with the topic.
+ */
+void requests_refuse (flux_t *h, const flux_msg_t *msg, int errnum,
+                      const char *text);
+void requests_answer (flux_t *h, const flux_msg_t *msg, json_t *o,
+                      const char *text);
 
 struct requests *requests_create (void);
 

@@ -75,20 +75,14 @@ double timeline_since (struct timeline *timeline, double t)
 
 static int read_record (struct timeline *timeline)
 {
-    flux_t *h = timeline->ctx->h;
-    flux_future_t *f;
-    json_t *record = NULL;
+    json_t *record;
 
-    if (!(f = flux_kvs_lookup (h, NULL, 0, DWS_KEY_CLOCK)))
+    if (commits_load (timeline->ctx->h, DWS_KEY_CLOCK, &record) < 0)
         return -1;
-    if (flux_kvs_lookup_get_unpack (f, "o", &record) < 0 && errno != ENOENT) {
-        ERRNO_SAFE (flux_future_destroy (f));
-        return -1;
-    }
     if (dws_timeline_learn (&timeline->line, record, timeline->boot))
         tell_jump (timeline);
     keep_record (timeline);
-    flux_future_destroy (f);
+    json_decref (record);
     return 0;
 }
 
@@ -111,8 +105,5 @@ struct timeline *timeline_create (struct dws_ctx *ctx)
 
 void timeline_destroy (struct timeline *timeline)
 {
-    if (timeline) {
-        ERRNO_SAFE_BLOCK;
-        free (timeline);
-    }
+    ERRNO_SAFE (free (timeline));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Timers that are restarted often.
+ * Timers that are restarted often, and those that repeat.
  */
 
 #ifndef DWS_TIMER_H
@@ -11,6 +11,11 @@
 /* A timer that is not running. Returns NULL with errno set.
  */
 flux_watcher_t *timer_make (flux_t *h, flux_watcher_f cb, void *arg);
+
+/* A timer that is running, and expires every 'interval' seconds.
+ */
+flux_watcher_t *timer_every (flux_t *h, double interval, flux_watcher_f cb,
+                             void *arg);
 
 /* Make a timer expire once, 'after' seconds from now, whether it is running or
  * not.

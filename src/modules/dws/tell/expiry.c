@@ -15,12 +15,6 @@
 #include "facts/persistent.h"
 #include "tell/expiry.h"
 
-static void respond_error (flux_t *h, const flux_msg_t *msg, const char *text)
-{
-    if (flux_respond_error (h, msg, errno, text) < 0)
-        safe_log_error (h, DWS_TOPIC_EXPIRY);
-}
-
 /* Answer the request after the commit: only then is the new expiry certain.
  */
 static void committed_cb (const struct call *call, flux_future_t *f)
@@ -29,7 +23,7 @@ static void committed_cb (const struct call *call, flux_future_t *f)
     flux_t *h = call->ctx->h;
 
     if (flux_future_get (f, NULL) < 0)
-        respond_error (h, msg, future_strerror (f, errno));
+        requests_refuse (h, msg, errno, future_strerror (f, errno));
     else if (flux_respond (h, msg, NULL) < 0)
         safe_log_error (h, DWS_TOPIC_EXPIRY);
 }
@@ -89,7 +83,7 @@ void expiry_cb (flux_t *h, flux_msg_handler_t *mh,
         || check_owner (ctx, &cred, name, &error) < 0
         || !(f = set_expiry (ctx, msg, name, expires, &error))
         || calls_add (ctx, f, 0, 0, committed_cb) < 0) {
-        respond_error (h, msg, error.text[0] ? error.text : NULL);
+        requests_refuse (h, msg, errno, error.text);
         return;
     }
     safe_log (h, LOG_INFO, "persistent file system '%s': its expiry is changed by "

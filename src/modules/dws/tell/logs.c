@@ -7,10 +7,9 @@
 #include <errno.h>
 
 #include "libdws/util/jsonmake.h"
-#include "libutil/names.h"
-#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/requests.h"
 #include "facts/jobs.h"
 #include "tell/describe.h"
 #include "tell/logs.h"
@@ -68,8 +67,6 @@ void logs_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     dws_error_t error = { "" };
 
-    if (request_logs (arg, msg, &error) < 0
-        && flux_respond_error (h, msg, errno,
-                               error.text[0] ? error.text : NULL) < 0)
-        safe_log_error (h, DWS_TOPIC_LOGS);
+    if (request_logs (arg, msg, &error) < 0)
+        requests_refuse (h, msg, errno, error.text);
 }

@@ -14,6 +14,7 @@
 #include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
+#include "base/requests.h"
 #include "tell/losses.h"
 #include "tell/notices.h"
 
@@ -87,16 +88,6 @@ static bool is_listed (struct losses *losses, json_int_t id, const char *text,
     return false;
 }
 
-static flux_future_t *commit_losses (struct losses *losses)
-{
-    flux_kvs_txn_t *txn;
-
-    if (!(txn = commits_txn (losses->ctx->commits))
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_LOSSES, "O", losses->list) < 0)
-        return NULL;
-    return commits_wait (losses->ctx->commits);
-}
-
 static int append_loss (struct losses *losses, struct job *job,
                         const char *text, double until)
 {
@@ -131,7 +122,7 @@ flux_future_t *losses_report (struct job *job, const char *text, double until)
     }
     if (!known)
         notices_stage_out (job, text, until);
-    return commit_losses (losses);
+    return commits_write (job->ctx, DWS_KEY_LOSSES, losses->list);
 }
 
 flux_future_t *losses_made_good (struct job *job)
@@ -142,7 +133,7 @@ flux_future_t *losses_made_good (struct job *job)
     if (remove_id (losses, job->facts->id))
         safe_log (job->ctx->h, LOG_INFO, "%s: staged out after all",
                   job_label (job, label));
-    return commit_losses (losses);
+    return commits_write (job->ctx, DWS_KEY_LOSSES, losses->list);
 }
 
 void losses_vanished (struct job *job)
@@ -216,8 +207,7 @@ static int acknowledge_loss (struct losses *losses, json_t *array,
         if (id_of (loss) == id) {
             remove_id (losses, id);
             json_array_remove (array, index);
-            return calls_log (losses->ctx, commit_losses (losses), LOG_ERR,
-                              DWS_KEY_LOSSES);
+            return commits_save (losses->ctx, DWS_KEY_LOSSES, losses->list);
         }
     }
     errno = ENOENT;
@@ -230,42 +220,28 @@ void losses_cb (flux_t *h, flux_msg_handler_t *mh,
     struct dws_ctx *ctx = arg;
     struct flux_msg_cred cred;
     json_t *array = NULL;
+    json_t *o = NULL;
     json_int_t id = 0;
-    int rc = -1;
 
     if (flux_request_unpack (msg, NULL, "{s?I}", "ack", &id) == 0
         && flux_msg_get_cred (msg, &cred) == 0
         && (array = visible_losses (ctx->losses, &cred))
         && (id == 0 || acknowledge_loss (ctx->losses, array, id) == 0))
-        rc = 0;
-    if (rc < 0)
-        rc = flux_respond_error (h, msg, errno, errno == ENOENT
-                                 ? "nothing of that job is listed" : NULL);
-    else
-        rc = flux_respond_pack (h, msg, "{s:O}", "losses", array);
-    if (rc < 0)
-        safe_log_error (h, DWS_TOPIC_LOSSES);
-    json_decref (array);
+        o = json_pack ("{s:O}", "losses", array);
+    requests_answer (h, msg, o, errno == ENOENT
+                                ? "nothing of that job is listed" : NULL);
+    ERRNO_SAFE (json_decref (array));
 }
 
-/* Returns an array, which is empty if there is no such key yet, or NULL.
+/* Read an array, which is empty if there is no such key yet.
  */
-static json_t *read_array (flux_t *h, const char *key)
+static int read_array (flux_t *h, const char *key, json_t **array)
 {
-    flux_future_t *f;
-    json_t *array = NULL;
-    json_t *o;
-
-    if (!(f = flux_kvs_lookup (h, NULL, 0, key)))
-        return NULL;
-    if (flux_kvs_lookup_get_unpack (f, "o", &o) == 0) {
-        if (json_is_array (o))
-            array = json_incref (o);
-    }
-    else if (errno == ENOENT)
-        array = json_array ();
-    flux_future_destroy (f);
-    return array;
+    if (commits_load (h, key, array) < 0)
+        return -1;
+    if (!*array)
+        *array = json_array ();
+    return json_is_array (*array) ? 0 : -1;
 }
 
 struct losses *losses_create (struct dws_ctx *ctx)
@@ -275,8 +251,8 @@ struct losses *losses_create (struct dws_ctx *ctx)
     if (!(losses = calloc (1, sizeof (*losses))))
         return NULL;
     losses->ctx = ctx;
-    if (!(losses->list = read_array (ctx->h, DWS_KEY_LOSSES))
-        || !(losses->moved = read_array (ctx->h, DWS_KEY_MOVED))) {
+    if (read_array (ctx->h, DWS_KEY_LOSSES, &losses->list) < 0
+        || read_array (ctx->h, DWS_KEY_MOVED, &losses->moved) < 0) {
         losses_destroy (losses);
         return NULL;
     }

@@ -342,21 +342,18 @@ json_t *notices_status (const struct notices *notices)
 
 static int read_notices (struct notices *notices)
 {
-    flux_future_t *f;
-    json_t *array = NULL;
+    json_t *array;
     json_t *object;
     size_t index;
-    int rc = -1;
+    int rc = commits_load (notices->ctx->h, DWS_KEY_NOTICES, &array);
 
-    if (!(f = flux_kvs_lookup (notices->ctx->h, NULL, 0, DWS_KEY_NOTICES)))
+    if (rc < 0)
         return -1;
-    if (flux_kvs_lookup_get_unpack (f, "o", &array) == 0 || errno == ENOENT)
-        rc = 0;
     json_array_foreach (array, index, object) {
         if (append_notice (notices, json_incref (object)) < 0)
             rc = -1;
     }
-    ERRNO_SAFE (flux_future_destroy (f));
+    ERRNO_SAFE (json_decref (array));
     return rc;
 }
 

@@ -12,8 +12,6 @@
 #include "libdws/util/error.h"
 #include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
-#include "libutil/names.h"
-#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/requests.h"
@@ -97,20 +95,13 @@ struct profiles {
     bool reading[KINDS];
 };
 
-static void refuse (flux_t *h, const flux_msg_t *msg, int errnum,
-                    const char *text)
-{
-    if (flux_respond_error (h, msg, errnum, text) < 0)
-        safe_log_error (h, DWS_TOPIC_PROFILES);
-}
-
 static void refuse_all (struct profiles *profiles, enum kind kind,
                         int errnum, const char *text)
 {
     const flux_msg_t *msg;
 
     while ((msg = flux_msglist_pop (profiles->waiting[kind]))) {
-        refuse (profiles->ctx->h, msg, errnum, text);
+        requests_refuse (profiles->ctx->h, msg, errnum, text);
         flux_msg_decref (msg);
     }
 }
@@ -168,8 +159,7 @@ static void take_read (struct profiles *profiles, enum kind kind, json_t *report
         return;
     }
     while ((msg = flux_msglist_pop (profiles->waiting[kind]))) {
-        if (flux_respond_pack (h, msg, "{s:O}", "profiles", chosen) < 0)
-            safe_log_error (h, DWS_TOPIC_PROFILES);
+        requests_answer (h, msg, json_pack ("{s:O}", "profiles", chosen), NULL);
         flux_msg_decref (msg);
     }
     json_decref (chosen);
@@ -248,7 +238,7 @@ void profiles_cb (flux_t *h, flux_msg_handler_t *mh,
     flux_msg_decref (kept);
     return;
 error:
-    refuse (h, msg, errno, error.text[0] ? error.text : NULL);
+    requests_refuse (h, msg, errno, error.text);
     flux_msg_decref (kept);
 }
 

@@ -7,9 +7,8 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "libutil/names.h"
-#include "libutil/safelog.h"
 #include "base/ctx.h"
+#include "base/requests.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/space.h"
@@ -129,13 +128,7 @@ void quota_cb (flux_t *h, flux_msg_handler_t *mh,
 
     if (rc == 0 && !(o = answer (arg, &quota)))
         errno = ENOMEM;
-    if (o)
-        rc = flux_respond_pack (h, msg, "O", o);
-    else
-        rc = flux_respond_error (h, msg, errno, errstr);
-    if (rc < 0)
-        safe_log_error (h, DWS_TOPIC_QUOTA);
-    json_decref (o);
+    requests_answer (h, msg, o, errstr);
     json_decref (quota.own_banks);
     json_decref (quota.users);
     json_decref (quota.banks);

@@ -9,8 +9,8 @@
 
 #include "libdws/util/jsonmake.h"
 #include "libutil/names.h"
-#include "libutil/safelog.h"
 #include "agent/agent.h"
+#include "base/requests.h"
 #include "facts/config.h"
 #include "facts/leases.h"
 #include "facts/persistent.h"
@@ -151,14 +151,5 @@ static json_t *answer_status (struct dws_ctx *ctx, const flux_msg_t *msg)
 void status_cb (flux_t *h, flux_msg_handler_t *mh,
                 const flux_msg_t *msg, void *arg)
 {
-    json_t *o = answer_status (arg, msg);
-    int rc;
-
-    if (o)
-        rc = flux_respond_pack (h, msg, "O", o);
-    else
-        rc = flux_respond_error (h, msg, errno, NULL);
-    if (rc < 0)
-        safe_log_error (h, DWS_TOPIC_STATUS);
-    json_decref (o);
+    requests_answer (h, msg, answer_status (arg, msg), NULL);
 }

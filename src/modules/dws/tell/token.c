@@ -17,7 +17,6 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/idmap.h"
-#include "libutil/names.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "base/requests.h"
@@ -72,13 +71,6 @@ static void waiting_destroy (void *value)
     free (w);
 }
 
-static void refuse_token (struct tokens *tokens, const flux_msg_t *msg,
-                          int errnum, const char *text)
-{
-    if (flux_respond_error (tokens->ctx->h, msg, errnum, text) < 0)
-        safe_log_error (tokens->ctx->h, DWS_TOPIC_TOKEN);
-}
-
 /* The upper bound on pending requests of a user.
  */
 static size_t most_requests (struct tokens *tokens)
@@ -125,9 +117,9 @@ static void answer_waiting (struct tokens *tokens, struct waiting *w,
         const flux_msg_t *msg = w->head->msg;
 
         if (!token)
-            refuse_token (tokens, msg, errnum, text);
-        else if (flux_respond_pack (h, msg, "{s:s}", "token", token) < 0)
-            safe_log_error (h, DWS_TOPIC_TOKEN);
+            requests_refuse (h, msg, errnum, text);
+        else
+            requests_answer (h, msg, json_pack ("{s:s}", "token", token), NULL);
         drop_request (&w->head);
     }
 }
@@ -165,20 +157,18 @@ static void token_result_cb (struct dws_ctx *ctx, struct job *job,
 static int ask_token (struct tokens *tokens, struct job *job)
 {
     struct dws_workflow *wf = job->wf;
-    json_t *command;
 
-    if (!(command = json_pack ("{s:s s:s s:s s:s s:s s:{s:s s:s s:s}}",
-                               "op", "secret",
-                               "kind", "secrets",
-                               "namespace", wf->token_namespace,
-                               "name", wf->token,
-                               "key", "token",
-                               "workflow",
-                                 "name", wf->name,
-                                 "namespace", wf->namespace,
-                                 "uid", wf->uid)))
-        errno = ENOMEM;
-    return agent_query (tokens->ctx->agent, job, token_result_cb, command);
+    return agent_query (tokens->ctx->agent, job, token_result_cb,
+                        json_pack ("{s:s s:s s:s s:s s:s s:{s:s s:s s:s}}",
+                                   "op", "secret",
+                                   "kind", "secrets",
+                                   "namespace", wf->token_namespace,
+                                   "name", wf->token,
+                                   "key", "token",
+                                   "workflow",
+                                     "name", wf->name,
+                                     "namespace", wf->namespace,
+                                     "uid", wf->uid));
 }
 
 /* Refuse requests about another user's job.
@@ -194,7 +184,7 @@ static void refuse_others (struct tokens *tokens, struct waiting *w,
             pp = &(*pp)->next;
             continue;
         }
-        refuse_token (tokens, (*pp)->msg, errno, error.text);
+        requests_refuse (tokens->ctx->h, (*pp)->msg, errno, error.text);
         drop_request (pp);
     }
 }
@@ -329,11 +319,11 @@ void token_cb (flux_t *h, flux_msg_handler_t *mh,
 
     if (flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id) < 0
         || flux_msg_get_userid (msg, &userid) < 0) {
-        refuse_token (tokens, msg, errno, NULL);
+        requests_refuse (h, msg, errno, NULL);
         return;
     }
     if (!(w = add_request (tokens, id, userid, msg, &error))) {
-        refuse_token (tokens, msg, errno, error.text);
+        requests_refuse (h, msg, errno, error.text);
         return;
     }
     advance_waiting (tokens, w);

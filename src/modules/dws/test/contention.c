@@ -137,7 +137,7 @@ static void setup (void)
 
 static void teardown (void)
 {
-    contention_destroy (w.ctx.contention);
+    flux_watcher_destroy (w.ctx.contention);
     for (int i = 0; i < JOBS; i++) {
         space_free (w.ctx.space, &w.jobs[i].claim, true);
         job_slots_clear (&w.jobs[i]);

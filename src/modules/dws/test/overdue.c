@@ -17,7 +17,7 @@ static struct world {
     struct dws_ctx ctx;
     struct job job;
     struct dws_workflow wf;
-    struct overdue *overdue;
+    flux_watcher_t *overdue;
     enum dws_link link;
     int asked;
 } w;
@@ -58,7 +58,7 @@ static void setup (void)
 static void teardown (void)
 {
     job_slots_clear (&w.job);
-    overdue_destroy (w.overdue);
+    flux_watcher_destroy (w.overdue);
     flux_close (w.ctx.h);
     flux_close (w.other);
 }
@@ -66,7 +66,7 @@ static void teardown (void)
 static void look (int count)
 {
     for (int i = 0; i < count; i++)
-        timer_fire (timer_of (w.overdue), LOOK);
+        timer_fire (w.overdue, LOOK);
 }
 
 /* At the second look, and then after twice as many each time.

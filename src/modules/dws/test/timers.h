@@ -20,6 +20,7 @@ struct timer {
     flux_watcher_f cb;
     void *arg;
     double after;               // what it was last set to (s)
+    bool repeats;
 };
 
 static struct timer timers[TIMERS_MAX];
@@ -44,6 +45,7 @@ flux_watcher_t *__wrap_flux_timer_watcher_create (flux_reactor_t *r,
     timer->cb = cb;
     timer->arg = arg;
     timer->after = after;
+    timer->repeats = repeat > 0.;
     return timer->w;
 }
 
@@ -85,7 +87,8 @@ static inline void timer_fire (flux_watcher_t *w, double after)
 
     assert_true (flux_watcher_is_active (w));
     assert_true (timer->after == after);
-    flux_watcher_stop (w);
+    if (!timer->repeats)
+        flux_watcher_stop (w);
     timer->cb (NULL, w, 0, timer->arg);
 }
 
