@@ -62,6 +62,11 @@ struct dws_breakdowns {
 const struct dws_breakdowns *breakdowns_or_none (
     const struct dws_breakdowns *breakdowns);
 
+/* Is this Servers object that of one of the breakdowns?
+ */
+bool breakdowns_have (const struct dws_breakdowns *bl, const char *name,
+                      const char *namespace);
+
 /* May the set lie on any rabbit, by its strategy? Others are bound to the nodes of
  * the job.
  */

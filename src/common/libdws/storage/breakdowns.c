@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/util/bounds.h"
+#include "libdws/util/jsonmake.h"
 #include "allocset_private.h"
 
 static const struct {
@@ -67,6 +69,19 @@ static int decode_strategy (struct alloc_set *set, const char *name)
     return -1;
 }
 
+static int __attribute__ ((format (printf, 4, 5)))
+fail_set (const struct alloc_set *set, const char *where, dws_error_t *error,
+          const char *fmt, ...)
+{
+    char text[128];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    return dws_error (error, EINVAL, "%s, set %s: %s", where, set->label, text);
+}
+
 static int check_colocation (const struct alloc_set *set, const char *where,
                              json_t *entry, dws_error_t *error)
 {
@@ -75,12 +90,8 @@ static int check_colocation (const struct alloc_set *set, const char *where,
 
     if (json_unpack (entry, "{s:s s?s}", "type", &type, "key", &key) < 0
         || strcmp (type, "exclusive") != 0)
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: the only colocation type that is"
-                          " known is 'exclusive'",
-                          where,
-                          set->label);
+        return fail_set (set, where, error, "the only colocation type that is"
+                         " known is 'exclusive'");
     return 0;
 }
 
@@ -94,12 +105,8 @@ static int check_colocations (const struct alloc_set *set, const char *where,
         return set->colocation
                ? check_colocation (set, where, set->colocation, error) : 0;
     if (!json_is_array (set->colocation))
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: constraints.colocation is neither a list"
-                          " nor an object",
-                          where,
-                          set->label);
+        return fail_set (set, where, error, "constraints.colocation is neither a"
+                         " list nor an object");
     json_array_foreach (set->colocation, i, entry) {
         if (check_colocation (set, where, entry, error) < 0)
             return -1;
@@ -129,52 +136,27 @@ static int decode_constraints (struct alloc_set *set,
                      "count", &count,
                      "labels", &labels,
                      "colocation", &colocation) < 0)
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: malformed constraints",
-                          where,
-                          set->label);
+        return fail_set (set, where, error, "malformed constraints");
     set->labels = json_incref (labels);
     set->colocation = json_incref (colocation);
     if (scale_value && (scale < 1 || scale > 10))
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: scale %lld is not within 1 to 10",
-                          where,
-                          set->label,
-                          (long long)scale);
+        return fail_set (set, where, error, "scale %lld is not within 1 to 10",
+                         (long long)scale);
     if (count_value && count < 1)
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: count %lld is less than 1",
-                          where,
-                          set->label,
-                          (long long)count);
+        return fail_set (set, where, error, "count %lld is less than 1",
+                         (long long)count);
     if (set->labels && !json_is_array (set->labels))
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: constraints.labels is not a list",
-                          where,
-                          set->label);
+        return fail_set (set, where, error, "constraints.labels is not a list");
     json_array_foreach (set->labels, i, entry) {
         if (!json_is_string (entry))
-            return dws_error (error,
-                              EINVAL,
-                              "%s, set %s: constraints.labels holds"
-                              " something that is not a string",
-                              where,
-                              set->label);
+            return fail_set (set, where, error, "constraints.labels holds"
+                             " something that is not a string");
     }
     if (check_colocations (set, where, error) < 0)
         return -1;
     if (count > DWS_MAX_ALLOCATIONS)
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: count %lld is more than %d",
-                          where,
-                          set->label,
-                          (long long)count,
-                          DWS_MAX_ALLOCATIONS);
+        return fail_set (set, where, error, "count %lld is more than %d",
+                         (long long)count, DWS_MAX_ALLOCATIONS);
     set->scale = scale;
     set->count = count;
     return 0;
@@ -204,19 +186,11 @@ static int decode_set (struct alloc_set *set,
     if (!(set->label = strdup (label)))
         return dws_error_nomem (error);
     if (decode_strategy (set, strategy) < 0)
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: unknown allocationStrategy '%.60s'",
-                          where,
-                          set->label,
-                          strategy);
+        return fail_set (set, where, error, "unknown allocationStrategy '%.60s'",
+                         strategy);
     if (minimum < 1 || minimum > INT64_MAX / 2)
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: minimumCapacity %lld is out of range",
-                          where,
-                          set->label,
-                          (long long)minimum);
+        return fail_set (set, where, error, "minimumCapacity %lld is out of range",
+                         (long long)minimum);
     set->minimum = minimum;
     return decode_constraints (set, where, constraints, error);
 }
@@ -287,14 +261,10 @@ static int check_in_both (json_t *words, const char *field, json_t *others,
     size_t i;
     int rc = 0;
 
+    json_array_foreach (others, i, entry)
+        dws_json_set (&set, json_string_value (entry), json_incref (entry));
     if (!set)
         return dws_error_nomem (error);
-    json_array_foreach (others, i, entry) {
-        if (json_object_set (set, json_string_value (entry), entry) < 0) {
-            json_decref (set);
-            return dws_error_nomem (error);
-        }
-    }
     json_array_foreach (words, i, entry) {
         const char *word = json_string_value (entry);
 
@@ -489,6 +459,20 @@ struct dws_breakdowns *dws_breakdowns_create (json_t *objects,
 error:
     dws_breakdowns_destroy (breakdowns);
     return NULL;
+}
+
+bool breakdowns_have (const struct dws_breakdowns *bl, const char *name,
+                      const char *namespace)
+{
+    for (size_t i = 0; i < bl->count; i++) {
+        const struct breakdown *b = &bl->list[i];
+
+        if (b->servers
+            && strcmp (b->servers, name) == 0
+            && strcmp (b->servers_namespace, namespace) == 0)
+            return true;
+    }
+    return false;
 }
 
 const struct dws_breakdowns *breakdowns_or_none (

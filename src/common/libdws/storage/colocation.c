@@ -173,15 +173,7 @@ static bool is_own (const struct dws_breakdowns *bl, json_t *entry)
                        "servers",
                          "name", &name,
                          "namespace", &namespace);
-    for (size_t i = 0; i < bl->count; i++) {
-        const struct breakdown *b = &bl->list[i];
-
-        if (b->servers
-            && strcmp (b->servers, name) == 0
-            && strcmp (b->servers_namespace, namespace) == 0)
-            return true;
-    }
-    return false;
+    return breakdowns_have (bl, name, namespace);
 }
 
 /* Does an entry of 'rivals' count? An entry needs a holder to be named to the user.

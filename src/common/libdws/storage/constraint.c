@@ -56,19 +56,10 @@ char *dws_constraint_rabbits (const char *hosts,
     return hosts_list_finish (rabbits, ok, error);
 }
 
-/* Takes over 'hl'.
- */
 static json_t *encode (struct hostlist *hl, dws_error_t *error)
 {
-    json_t *o = NULL;
-    char *s;
-
-    hostlist_sort (hl);
-    if ((s = hosts_list_finish (hl, true, error))
-        && !(o = json_pack ("{s:[s]}", "hostlist", s)))
-        dws_error_nomem (error);
-    free (s);
-    return o;
+    hostlist_uniq (hl);
+    return hosts_list_constraint (hl, error);
 }
 
 static int unknown_rabbit (const char *name,
@@ -135,7 +126,6 @@ json_t *dws_constraint_make (const char *rabbits,
         goto done;
     }
     o = encode (hl, error);
-    hl = NULL;
 done:
     ERRNO_SAFE (hostlist_destroy (wanted));
     ERRNO_SAFE (hostlist_destroy (hl));
@@ -194,7 +184,6 @@ json_t *dws_constraint_join (json_t *a,
         goto done;
     }
     o = encode (both, error);
-    both = NULL;
 done:
     ERRNO_SAFE (hostlist_destroy (all));
     ERRNO_SAFE (hostlist_destroy (some));

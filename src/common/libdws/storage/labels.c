@@ -9,7 +9,9 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/hosts.h"
 #include "libdws/util/lists.h"
+#include "libutil/errno_safe.h"
 #include "allocset_private.h"
 #include "labels.h"
 
@@ -186,25 +188,17 @@ static int restrict_to_set (struct choice *c,
 
 static json_t *encode_choice (const struct choice *c, dws_error_t *error)
 {
-    struct hostlist *hl = hostlist_create ();
+    struct hostlist *hl = hosts_list_create (error);
     json_t *result = NULL;
-    char *s = NULL;
+    int rc = hl ? 0 : -1;
 
-    if (!hl)
-        goto done;
-    for (size_t i = 0; i < dws_topology_count (c->topo); i++) {
-        if (c->allowed[i]
-            && dws_hostlist_append (hl, dws_topology_hostlist (c->topo, i)) < 0)
-            goto done;
+    for (size_t i = 0; rc >= 0 && i < dws_topology_count (c->topo); i++) {
+        if (c->allowed[i])
+            rc = hosts_list_append (hl, dws_topology_hostlist (c->topo, i), error);
     }
-    hostlist_sort (hl);
-    if ((s = hostlist_encode (hl)))
-        result = json_pack ("{s:[s]}", "hostlist", s);
-done:
-    if (!result)
-        dws_error_nomem (error);
-    free (s);
-    hostlist_destroy (hl);
+    if (rc >= 0)
+        result = hosts_list_constraint (hl, error);
+    ERRNO_SAFE (hostlist_destroy (hl));
     return result;
 }
 

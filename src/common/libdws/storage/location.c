@@ -12,7 +12,9 @@
 #include <flux/hostlist.h>
 
 #include "libdws/util/jsonmake.h"
+#include "libdws/util/hosts.h"
 #include "libdws/util/lists.h"
+#include "libutil/errno_safe.h"
 #include "allocset_private.h"
 #include "drives.h"
 #include "data_first.h"
@@ -31,13 +33,7 @@ struct search {
 static bool is_own (const struct dws_breakdowns *bl,
                     const struct location *loc)
 {
-    for (size_t i = 0; i < bl->count; i++) {
-        if (bl->list[i].servers
-            && strcmp (bl->list[i].servers, loc->name) == 0
-            && strcmp (bl->list[i].servers_namespace, loc->namespace) == 0)
-            return true;
-    }
-    return false;
+    return breakdowns_have (bl, loc->name, loc->namespace);
 }
 
 static bool is_listed (json_t *list, const struct location *loc)
@@ -244,7 +240,6 @@ static json_t *encode_hosts (const int64_t *allowed,
     int64_t nodes = search->nodes;
     struct hostlist *hl = hostlist_create ();
     json_t *result = NULL;
-    char *s = NULL;
     bool limited = false;
     int count;
 
@@ -277,13 +272,9 @@ static json_t *encode_hosts (const int64_t *allowed,
                    (long long)nodes);
         goto done;
     }
-    hostlist_sort (hl);
-    if (!(s = hostlist_encode (hl))
-        || !(result = json_pack ("{s:[s]}", "hostlist", s)))
-        goto nomem;
+    result = hosts_list_constraint (hl, error);
 done:
-    free (s);
-    hostlist_destroy (hl);
+    ERRNO_SAFE (hostlist_destroy (hl));
     return result;
 nomem:
     dws_error_nomem (error);

@@ -17,7 +17,7 @@ struct hostlist *hosts_list_create (dws_error_t *error)
     struct hostlist *hl;
 
     if (!(hl = hostlist_create ()))
-        dws_error (error, ENOMEM, "out of memory");
+        dws_error_nomem (error);
     return hl;
 }
 
@@ -38,10 +38,23 @@ char *hosts_list_finish (struct hostlist *hl, bool ok, dws_error_t *error)
     if (ok) {
         hostlist_uniq (hl);
         if (!(s = hostlist_encode (hl)))
-            dws_error (error, ENOMEM, "out of memory");
+            dws_error_nomem (error);
     }
     ERRNO_SAFE (hostlist_destroy (hl));
     return s;
+}
+
+json_t *hosts_list_constraint (struct hostlist *hl, dws_error_t *error)
+{
+    json_t *o = NULL;
+    char *s;
+
+    hostlist_sort (hl);
+    if (!(s = hostlist_encode (hl))
+        || !(o = json_pack ("{s:[s]}", "hostlist", s)))
+        dws_error_nomem (error);
+    ERRNO_SAFE (free (s));
+    return o;
 }
 
 /* Is the text a single host, which decoding would not change?
@@ -130,7 +143,7 @@ char *dws_hosts_merge (const char *const *lists, size_t count,
         }
     }
     if (!(text = join_lists (lists, count))) {
-        dws_error (error, ENOMEM, "out of memory");
+        dws_error_nomem (error);
         return NULL;
     }
     if (!*text || is_one_host (text))
@@ -152,7 +165,7 @@ char *dws_hosts_merge_json (json_t *lists, dws_error_t *error)
     size_t i;
 
     if (!texts) {
-        dws_error (error, ENOMEM, "out of memory");
+        dws_error_nomem (error);
         return NULL;
     }
     json_array_foreach (lists, i, value) {

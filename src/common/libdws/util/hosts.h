@@ -64,4 +64,9 @@ int hosts_list_append (struct hostlist *hl,
                        dws_error_t *error);
 char *hosts_list_finish (struct hostlist *hl, bool ok, dws_error_t *error);
 
+/* The constraint (RFC 31) to be on one of the hosts of 'hl', sorted: a new object
+ * {"hostlist": [HOSTS]}. Fails with ENOMEM.
+ */
+json_t *hosts_list_constraint (struct hostlist *hl, dws_error_t *error);
+
 #endif /* !LIBDWS_HOSTS_H */
