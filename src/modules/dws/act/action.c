@@ -14,18 +14,15 @@
 #include "base/timeline.h"
 #include "facts/sync.h"
 
-void act_refuse (struct job *job, const char *text)
+int act_refuse (struct job *job, const char *text)
 {
-    char *cpy;
-
     if (job->facts->refusal)
-        return;
-    if (!(cpy = strdup (text))) {
+        return 0;
+    if ((job->facts->refusal = strdup (text)))
+        jobs_changed (job);
+    else
         safe_log_error (job->ctx->h, "refusal");
-        return;
-    }
-    job->facts->refusal = cpy;
-    jobs_changed (job);
+    return 0;
 }
 
 /* Commands to the agent

@@ -122,8 +122,9 @@ struct job *act_job (const struct call *call);
 void act_end (struct job *job, const struct call *call, flux_future_t *f,
               const char *what, bool ok);
 
-/* Note that the workflow can never serve this job, with a text for its owner.
+/* Note that the workflow can never serve this job, with a text for its owner. Returns 0,
+ * as run() does then.
  */
-void act_refuse (struct job *job, const char *text);
+int act_refuse (struct job *job, const char *text);
 
 #endif /* !DWS_ACTION_H */

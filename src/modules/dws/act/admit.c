@@ -273,23 +273,15 @@ static int run_resource_update (struct job *job,
     if (wanted->data_first == DWS_FIRST_YES && !data_first_in_reach (job))
         return make_anew (job);
     own->offering = wanted->data_first;
-    if (limits_check (job, &error) < 0) {
-        act_refuse (job, error.text);
-        return 0;
-    }
+    if (limits_check (job, &error) < 0)
+        return act_refuse (job, error.text);
     if (storage_demand (job, wanted->data_first == DWS_FIRST_YES, &demand,
-                        &error) < 0) {
-        if (errno == EINVAL || errno == ENOSPC) {
-            act_refuse (job, error.text);
-            return 0;
-        }
-        return -1;
-    }
+                        &error) < 0)
+        return errno == EINVAL || errno == ENOSPC ? act_refuse (job, error.text)
+                                                  : -1;
     if (dws_resources_has_ssd (demand.resources)
-        && scheduler_lacks_rabbits (job->ctx->scheduler)) {
-        act_refuse (job, "Fluxion has no rabbits in its resource graph");
-        rc = 0;
-    }
+        && scheduler_lacks_rabbits (job->ctx->scheduler))
+        rc = act_refuse (job, "Fluxion has no rabbits in its resource graph");
     else if (json_array_size (demand.units) > 0 && !own->daemons_saved)
         rc = act_call (job, &action_resource_update,
                        kvs_save_daemons (job, demand.units),

@@ -7,7 +7,6 @@
  * the same.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "libdws/util/hosts.h"
@@ -35,10 +34,7 @@ static int send_label (struct job *job, int index)
                                "labels", DWS_INSTANCE_LABEL, instance,
                                "annotations", DWS_INSTANCE_LABEL, instance);
 
-    return act_send (job, &action_adopt, index,
-                     command_create_with ("patch", "workflows",
-                                          job->wf->namespace, job->wf->name,
-                                          "patch", patch));
+    return act_send (job, &action_adopt, index, command_patch (job->wf, patch));
 }
 
 static int send_computes (struct job *job)

@@ -4,7 +4,6 @@
  * without them, drains them.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/util/clean.h"
 #include "libdws/util/hosts.h"
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/jsontext.h"
 #include "libdws/util/lists.h"
 #include "libutil/drain.h"
@@ -185,10 +185,7 @@ static int run_exclude (struct job *job, const struct dws_action *wanted)
                         "metadata",
                           "annotations",
                             DWS_FAILED_ANNOTATION, wf->lagging);
-    if (act_send (job, &action_exclude, 0,
-                  command_create_with ("patch", "workflows",
-                                       wf->namespace, wf->name,
-                                       "patch", failed)) < 0) {
+    if (act_send (job, &action_exclude, 0, command_patch (wf, failed)) < 0) {
         ERRNO_SAFE (json_decref (computes));
         return -1;
     }
@@ -230,16 +227,9 @@ static int run_force_ready (struct job *job, const struct dws_action *wanted)
     struct dws_workflow *wf = job->wf;
     json_t *patch = json_pack ("{s:{s:b}}", "spec", "forceReady", 1);
 
-    if (wf->state == DWS_STATE_PRERUN
-        && json_object_set_new (patch, "metadata", note_waived (wf)) < 0) {
-        json_decref (patch);
-        errno = ENOMEM;
-        return -1;
-    }
-    return act_send (job, &action_force_ready, 0,
-                     command_create_with ("patch", "workflows",
-                                          wf->namespace, wf->name,
-                                          "patch", patch));
+    if (wf->state == DWS_STATE_PRERUN)
+        dws_json_set (&patch, "metadata", note_waived (wf));
+    return act_send (job, &action_force_ready, 0, command_patch (wf, patch));
 }
 
 const struct action action_force_ready = {

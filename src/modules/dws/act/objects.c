@@ -14,6 +14,7 @@
 #include "libdws/graph/topology.h"
 #include "libdws/facts/places.h"
 #include "libdws/util/hosts.h"
+#include "libdws/util/jsonmake.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/names.h"
 #include "act/objects.h"
@@ -64,27 +65,18 @@ json_t *object_workflow (const struct dws_job *job,
 json_t *object_computes (const char *hosts, const struct dws_topology *topo)
 {
     struct hosts_walk walk;
-    json_t *data;
+    json_t *data = json_array ();
     const char *host;
 
-    if (!(data = json_array ()) || hosts_walk_begin (&walk, hosts) < 0) {
+    if (hosts_walk_begin (&walk, hosts) < 0) {
         json_decref (data);
-        errno = ENOMEM;
         return NULL;
     }
     while ((host = hosts_walk_next (&walk))) {
-        if (dws_topology_find_host (topo, host) < 0)
-            continue;
-        if (json_array_append_new (data, json_pack ("{s:s}",
-                                                    "name", host)) < 0)
-            break;
+        if (dws_topology_find_host (topo, host) >= 0)
+            dws_json_append (&data, json_pack ("{s:s}", "name", host));
     }
     hosts_walk_end (&walk);
-    if (host) {
-        json_decref (data);
-        errno = ENOMEM;
-        return NULL;
-    }
     return json_pack ("{s:o}", "data", data);
 }
 
@@ -99,27 +91,23 @@ json_t *command_computes (const struct dws_workflow *wf, const char *hosts,
 json_t *object_child (const struct dws_workflow *wf, const char *name,
                       const char *namespace)
 {
-    json_t *o = json_pack ("{s:s s:s s:{s:s s:s s:s s:s s:s s:s s:s}"
-                           " s:[{s:s s:s s:s s:b}]}",
-                           "name", name,
-                           "namespace", namespace,
-                           "labels",
-                             WORKFLOW_LABEL ".name", wf->name,
-                             WORKFLOW_LABEL ".namespace", wf->namespace,
-                             WORKFLOW_LABEL ".uid", wf->uid,
-                             OWNER_LABEL ".kind", "Workflow",
-                             OWNER_LABEL ".name", wf->name,
-                             OWNER_LABEL ".namespace", wf->namespace,
-                             OWNER_LABEL ".uid", wf->uid,
-                           "ownerReferences",
-                             "kind", "Workflow",
-                             "name", wf->name,
-                             "uid", wf->uid,
-                             "controller", 1);
-
-    if (!o)
-        errno = ENOMEM;
-    return o;
+    return json_pack ("{s:s s:s s:{s:s s:s s:s s:s s:s s:s s:s}"
+                      " s:[{s:s s:s s:s s:b}]}",
+                      "name", name,
+                      "namespace", namespace,
+                      "labels",
+                        WORKFLOW_LABEL ".name", wf->name,
+                        WORKFLOW_LABEL ".namespace", wf->namespace,
+                        WORKFLOW_LABEL ".uid", wf->uid,
+                        OWNER_LABEL ".kind", "Workflow",
+                        OWNER_LABEL ".name", wf->name,
+                        OWNER_LABEL ".namespace", wf->namespace,
+                        OWNER_LABEL ".uid", wf->uid,
+                      "ownerReferences",
+                        "kind", "Workflow",
+                        "name", wf->name,
+                        "uid", wf->uid,
+                        "controller", 1);
 }
 
 static int complete_env (json_t *env, const struct dws_workflow *wf,
@@ -168,34 +156,27 @@ json_t *object_disabled (const char *reason, const char *user)
     char date[64];
     time_t now = time (NULL);
     struct tm tm;
-    json_t *o;
 
     strftime (date, sizeof (date), "%Y-%m-%d %H:%M:%S",
               localtime_r (&now, &tm));
-    if (!(o = json_pack ("{s:{s:{s:s s:s s:s?}} s:{s:s}}",
-                         "metadata",
-                           "annotations",
-                             "disable_reason", reason,
-                             "disable_date", date,
-                             DWS_DISABLED_BY_ANNOTATION, user,
-                         "spec",
-                           "state", "Disabled")))
-        errno = ENOMEM;
-    return o;
+    return json_pack ("{s:{s:{s:s s:s s:s?}} s:{s:s}}",
+                      "metadata",
+                        "annotations",
+                          "disable_reason", reason,
+                          "disable_date", date,
+                          DWS_DISABLED_BY_ANNOTATION, user,
+                      "spec",
+                        "state", "Disabled");
 }
 
 json_t *object_enabled (void)
 {
-    json_t *o;
-
-    if (!(o = json_pack ("{s:{s:{s:n s:n s:n}} s:{s:s}}",
-                         "metadata",
-                           "annotations",
-                             "disable_reason",
-                             "disable_date",
-                             DWS_DISABLED_BY_ANNOTATION,
-                         "spec",
-                           "state", "Enabled")))
-        errno = ENOMEM;
-    return o;
+    return json_pack ("{s:{s:{s:n s:n s:n}} s:{s:s}}",
+                      "metadata",
+                        "annotations",
+                          "disable_reason",
+                          "disable_date",
+                          DWS_DISABLED_BY_ANNOTATION,
+                      "spec",
+                        "state", "Enabled");
 }

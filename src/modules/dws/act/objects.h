@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * The JSON that goes to Kubernetes: objects and patches.
- * Functions return a new reference, or NULL with errno set.
+ * Functions return a new reference, or NULL without memory; object_variables() then sets
+ * errno.
  */
 
 #ifndef DWS_OBJECTS_H

@@ -4,11 +4,10 @@
  * changed one again.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "libdws/util/hosts.h"
-#include "libutil/errno_safe.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/objects.h"
@@ -57,20 +56,13 @@ static json_t *make_computes (struct job *job)
 {
     char *hosts = computes_hosts (job);
     json_t *computes = NULL;
-    json_t *metadata;
 
     if (hosts)
         computes = object_computes (hosts, job->ctx->config->topology);
     free (hosts);
-    if (!computes)
-        return NULL;
-    if (!(metadata = object_child (job->wf, job->wf->computes,
-                                   job->wf->computes_namespace))
-        || json_object_set_new (computes, "metadata", metadata) < 0) {
-        json_decref (computes);
-        errno = ENOMEM;
-        return NULL;
-    }
+    dws_json_set (&computes, "metadata",
+                  object_child (job->wf, job->wf->computes,
+                                job->wf->computes_namespace));
     return computes;
 }
 

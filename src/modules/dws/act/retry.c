@@ -24,12 +24,10 @@
 static json_t *command_annotate (const struct dws_workflow *wf,
                                  const char *name, json_t *value)
 {
-    return command_create_with ("patch", "workflows", wf->namespace, wf->name,
-                                "patch",
-                                json_pack ("{s:{s:{s:o}}}",
-                                           "metadata",
-                                             "annotations",
-                                               name, value));
+    return command_patch (wf, json_pack ("{s:{s:{s:o}}}",
+                                         "metadata",
+                                           "annotations",
+                                             name, value));
 }
 
 static json_t *make_time (double t)
@@ -193,8 +191,6 @@ void retry_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     dws_error_t error = { "" };
 
-    if (request_retry (arg, msg, &error) < 0
-        && flux_respond_error (h, msg, errno,
-                               error.text[0] ? error.text : NULL) < 0)
-        safe_log_error (h, DWS_TOPIC_RETRY);
+    if (request_retry (arg, msg, &error) < 0)
+        requests_refuse (h, msg, errno, error.text);
 }

@@ -159,10 +159,8 @@ static int wait_turn (struct job *job, json_t *nodes,
         return 1;
     if (queued)
         act_own (job)->t_down = 0.;
-    else if ((left = time_left (job)) <= 0.) {
-        act_refuse (job, error.text);
-        return 0;
-    }
+    else if ((left = time_left (job)) <= 0.)
+        return act_refuse (job, error.text);
     if (!(text = storage_rival (job, nodes, rivals, !queued))) {
         errno = ENOMEM;
         return -1;
@@ -203,10 +201,8 @@ static int wait_room (struct job *job, const char *text)
 
     if (left <= 0. && job->facts->phase == DWS_PHASE_DEPEND)
         return nodes_first (job, text);
-    if (left <= 0.) {
-        act_refuse (job, text);
-        return 0;
-    }
+    if (left <= 0.)
+        return act_refuse (job, text);
     if (asprintf (&awaits, "room on rabbits: %s", text) < 0) {
         errno = ENOMEM;
         return -1;
@@ -283,11 +279,8 @@ static int no_layout (struct job *job, json_t *nodes,
         return 0;
     }
     errno = saved_errno;
-    if (errno == EINVAL || errno == ENOSPC || errno == EHOSTDOWN) {
-        act_refuse (job, text);
-        return 0;
-    }
-    return -1;
+    return errno == EINVAL || errno == ENOSPC || errno == EHOSTDOWN
+           ? act_refuse (job, text) : -1;
 }
 
 static int nothing_to_write (struct job *job)
@@ -314,8 +307,7 @@ static int wait_unused (struct job *job)
         errno = EAGAIN;
         return -1;
     }
-    act_refuse (job, error.text);
-    return 0;
+    return act_refuse (job, error.text);
 }
 
 /* Empty the job's claim and compute a layout. Fails as dws_allocation_sets() does.
@@ -427,10 +419,8 @@ static int run_reserve (struct job *job)
 
     if (is_reserved (job))
         return nothing_to_write (job);
-    if (limits_check (job, &error) < 0) {
-        act_refuse (job, error.text);
-        return 0;
-    }
+    if (limits_check (job, &error) < 0)
+        return act_refuse (job, error.text);
     if ((rc = wait_behind (job)) <= 0)
         return rc;
     if (!reservations_known (job->ctx)) {

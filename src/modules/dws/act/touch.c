@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libutil/names.h"
 #include "act/action.h"
 #include "act/touch.h"
@@ -61,10 +62,7 @@ static json_t *make_command (struct job *job)
                                               "metadata",
                                                 "annotations",
                                                   DWS_TOUCH_ANNOTATION, value));
-    if (command && json_object_set_new (command, "once", json_true ()) < 0) {
-        json_decref (command);
-        command = NULL;
-    }
+    dws_json_set (&command, "once", json_true ());
     return command;
 }
 

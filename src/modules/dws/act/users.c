@@ -9,8 +9,6 @@
 #include <jansson.h>
 
 #include "libutil/errno_safe.h"
-#include "libutil/names.h"
-#include "libutil/safelog.h"
 #include "act/groups.h"
 #include "act/users.h"
 #include "base/requests.h"
@@ -27,13 +25,6 @@ struct users {
     struct request *waiting;
     flux_watcher_t *again;      // when the name service has failed
 };
-
-static void refuse (flux_t *h, const flux_msg_t *msg, int errnum,
-                    const char *text)
-{
-    if (flux_respond_error (h, msg, errnum, text) < 0)
-        safe_log_error (h, DWS_TOPIC_USER);
-}
 
 static void request_destroy (struct request *request)
 {
@@ -53,13 +44,14 @@ static bool answer (struct users *users, const struct request *request)
     if (!groups_ready (groups, request->userid, NULL))
         return false;
     if (groups_find (groups, request->userid, NULL, &gid, &error) == 0) {
-        if (flux_respond_pack (h, request->msg, "{s:s}", "user",
-                               groups_user (groups, request->userid, NULL)) < 0)
-            safe_log_error (h, DWS_TOPIC_USER);
+        requests_answer (h, request->msg,
+                         json_pack ("{s:s}", "user",
+                                    groups_user (groups, request->userid, NULL)),
+                         NULL);
         return true;
     }
     if (errno == ENOENT) {
-        refuse (h, request->msg, ENOENT, error.text);
+        requests_refuse (h, request->msg, ENOENT, error.text);
         return true;
     }
     timer_start (users->again, GROUPS_LIFETIME_FAILED);
@@ -106,20 +98,20 @@ void users_cb (flux_t *h, flux_msg_handler_t *mh,
     json_int_t userid;
 
     if (flux_request_unpack (msg, NULL, "{s:I}", "userid", &userid) < 0) {
-        refuse (h, msg, errno, NULL);
+        requests_refuse (h, msg, errno, NULL);
         return;
     }
     if (userid == UINT32_MAX) {
-        refuse (h, msg, EPROTO, "userid: this is not the number of a user");
+        requests_refuse (h, msg, EPROTO, "userid: this is not the number of a user");
         return;
     }
     if (!(request = calloc (1, sizeof (*request)))) {
-        refuse (h, msg, ENOMEM, NULL);
+        requests_refuse (h, msg, ENOMEM, NULL);
         return;
     }
     if (!(request->msg = requests_keep (ctx->requests, msg, REQUESTS_WAITING,
                                         &error))) {
-        refuse (h, msg, errno, error.text);
+        requests_refuse (h, msg, errno, error.text);
         free (request);
         return;
     }
@@ -154,7 +146,7 @@ void users_destroy (struct users *users)
             struct request *request = users->waiting;
 
             users->waiting = request->next;
-            refuse (users->ctx->h, request->msg, ENOSYS, NULL);
+            requests_refuse (users->ctx->h, request->msg, ENOSYS, NULL);
             request_destroy (request);
         }
         flux_watcher_destroy (users->again);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libdws/util/jsonmake.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/writeback.h"
@@ -63,43 +64,26 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     gid_t gid;
 
     /* A job submitted while this module was away was not checked by dws.create. */
-    if (persistent_permitted (job->ctx, job->facts, &error) < 0) {
-        if (errno == ENOMEM)
-            return -1;
-        act_refuse (job, error.text);
-        return 0;
-    }
-    if (limits_check (job, &error) < 0) {
-        act_refuse (job, error.text);
-        return 0;
-    }
+    if (persistent_permitted (job->ctx, job->facts, &error) < 0
+        || limits_check (job, &error) < 0)
+        return act_refuse (job, error.text);
     if (persistent_check (job->ctx->persistent, job, &error) < 0
         || leases_check (job, &error) < 0) {
         if (errno == ENOENT)
             return find_persistent (job);
         /* Without a link the list of file systems may be stale. */
-        if (agent_link (job->ctx->agent) == DWS_LINK_UP) {
-            act_refuse (job, error.text);
-            return 0;
-        }
+        if (agent_link (job->ctx->agent) == DWS_LINK_UP)
+            return act_refuse (job, error.text);
     }
     /* Do not refuse an admitted job for drives lost since. */
     if (job->facts->phase == DWS_PHASE_DEPEND
         && (constraint_check (job, &error) < 0
-            || first_check (job, &error) < 0)) {
-        if (errno == ENOMEM)
-            return -1;
-        act_refuse (job, error.text);
-        return 0;
-    }
+            || first_check (job, &error) < 0))
+        return errno == ENOMEM ? -1 : act_refuse (job, error.text);
     if (groups_find (job->ctx->groups, job->facts->userid, job->facts->group,
-                     &gid, &error) < 0) {
-        if (errno == ENOENT || errno == EPERM) {
-            act_refuse (job, error.text);
-            return 0;
-        }
-        return -1;
-    }
+                     &gid, &error) < 0)
+        return errno == ENOENT || errno == EPERM ? act_refuse (job, error.text)
+                                                 : -1;
     if (!(object = object_workflow (job->facts, job_workflow (job, name), gid,
                                     job->ctx->instance, first_wanted (job),
                                     &error)))
@@ -220,20 +204,13 @@ static int desire_state (struct job *job, const struct action *action,
     json_t *patch = json_pack ("{s:{s:s s:o*}}", "spec",
                                "desiredState", dws_state_name (state),
                                "hurry", hurry ? json_true () : NULL);
-    json_t *command = command_create_with ("patch", "workflows",
-                                           job->wf->namespace,
-                                           job->wf->name,
-                                           "patch", patch);
+    json_t *command = command_patch (job->wf, patch);
 
     /* From Teardown on the workflow needs no finalizer. An older agent ignores the key
      * and keeps it.
      */
-    if (command && state == DWS_STATE_TEARDOWN && job->wf->finalizer
-        && json_object_set_new (command, "finalizer",
-                                json_string (DWS_FINALIZER)) < 0) {
-        json_decref (command);
-        command = NULL;
-    }
+    if (state == DWS_STATE_TEARDOWN && job->wf->finalizer)
+        dws_json_set (&command, "finalizer", json_string (DWS_FINALIZER));
     return act_send (job, action, 0, command);
 }
 

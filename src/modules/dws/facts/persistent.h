@@ -65,7 +65,7 @@ int persistent_each_named (const struct job *job,
 bool persistent_may_know (const struct job *job, json_int_t owner);
 
 /* May the job's owner have the file systems that the job wants to create? Fails
- * with EPERM and a text for the user, or with EINVAL or ENOMEM.
+ * with EPERM and a text for the user.
  */
 int persistent_permitted (const struct dws_ctx *ctx,
                           const struct dws_job *facts,
