@@ -187,5 +187,3 @@ void jobtap_let_go (struct jobtap_job *job)
     if (!job->f_abandon)
         drain_all (job);
 }
-
-// vi: ts=4 sw=4 expandtab

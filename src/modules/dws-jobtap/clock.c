@@ -77,5 +77,3 @@ double jobtap_clock_left (struct jobtap_clock *clock, double t, double limit)
     left = dws_timeline_of (&clock->line, t) + limit - clock->line.now;
     return left > 0. ? left : 0.;
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -25,5 +25,3 @@ void jobtap_clock_destroy (struct jobtap_clock *clock);
 double jobtap_clock_left (struct jobtap_clock *clock, double t, double limit);
 
 #endif /* !DWS_JOBTAP_CLOCK_H */
-
-// vi: ts=4 sw=4 expandtab

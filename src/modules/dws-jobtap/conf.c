@@ -104,5 +104,3 @@ int jobtap_conf_update_cb (flux_plugin_t *p,
         jobtap_set_timeout (ctx, timeout);
     return 0;
 }
-
-// vi: ts=4 sw=4 expandtab

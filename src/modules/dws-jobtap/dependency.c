@@ -289,5 +289,3 @@ int jobtap_dependency_cb (flux_plugin_t *p,
                             resume_cb);
     return 0;
 }
-
-// vi: ts=4 sw=4 expandtab

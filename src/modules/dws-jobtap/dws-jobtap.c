@@ -254,10 +254,8 @@ static bool is_move (const char *name, json_t *entry)
  */
 static void create_again (struct jobtap_job *job)
 {
-    int state = jobtap_job_state (job);
     bool asked = job->facts.posted.depend || job->facts.depend_added
-                 || state == FLUX_JOB_STATE_PRIORITY
-                 || state == FLUX_JOB_STATE_SCHED;
+                 || jobtap_job_is_queued (job);
 
     if (!job->nameless && asked && jobtap_job_is_early (job)
         && jobtap_request_create (job) < 0)
@@ -370,5 +368,3 @@ int flux_plugin_init (flux_plugin_t *p)
     jobtap_hello (ctx);
     return 0;
 }
-
-// vi: ts=4 sw=4 expandtab

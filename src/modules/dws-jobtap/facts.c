@@ -460,5 +460,3 @@ void jobtap_ending_read (struct jobtap_ending *ending, json_t *entries)
         snprintf (ending->run, sizeof (ending->run), "it has not started");
     jobtap_facts_clear (&facts);
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -15,6 +15,7 @@
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
 #include "libdws/util/clean.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 
@@ -387,16 +388,19 @@ int jobtap_job_state (struct jobtap_job *job)
     return state;
 }
 
+bool jobtap_job_is_queued (struct jobtap_job *job)
+{
+    int state = jobtap_job_state (job);
+
+    return state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
+}
+
 bool jobtap_job_is_early (struct jobtap_job *job)
 {
-    switch (jobtap_job_state (job)) {
-        case FLUX_JOB_STATE_NEW:
-        case FLUX_JOB_STATE_DEPEND:
-        case FLUX_JOB_STATE_PRIORITY:
-        case FLUX_JOB_STATE_SCHED:
-            return true;
-    }
-    return false;
+    int state = jobtap_job_state (job);
+
+    return state == FLUX_JOB_STATE_NEW || state == FLUX_JOB_STATE_DEPEND
+        || state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
 }
 
 json_t *jobtap_args_place (flux_plugin_arg_t *args)
@@ -448,17 +452,11 @@ json_t *jobtap_job_place (struct jobtap_job *job)
                                   "constraints", &constraints);
     if (job->updated)
         constraints = job->constraints;
-    if (o
-        && (json_object_set_new (o, "first", encode_first (first)) < 0
-            || json_object_set_new (o, "waits", json_boolean (
-                                        jobtap_facts_waits (&job->facts))) < 0
-            || (constraints
-                && json_object_set (o, "constraints", constraints) < 0))) {
-        json_decref (o);
-        o = NULL;
-        errno = ENOMEM;
-    }
-    flux_plugin_arg_destroy (args);
+    dws_json_set (&o, "first", encode_first (first));
+    dws_json_set (&o, "waits", json_boolean (jobtap_facts_waits (&job->facts)));
+    if (constraints)
+        dws_json_set (&o, "constraints", json_incref (constraints));
+    ERRNO_SAFE (flux_plugin_arg_destroy (args));
     return o;
 }
 
@@ -627,5 +625,3 @@ int jobtap_job_await (struct jobtap_job *job,
     *slot = f;
     return 0;
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -132,6 +132,8 @@ json_t *jobtap_args_place (flux_plugin_arg_t *args);
  */
 bool jobtap_job_is_early (struct jobtap_job *job);
 
+bool jobtap_job_is_queued (struct jobtap_job *job);
+
 /* Return a new object as described for job-manager.dws.sync, JSON null if the
  * job need not be listed, or NULL with errno ENOMEM.
  */

@@ -100,5 +100,3 @@ int jobtap_limits_lifetime (const struct jobtap *ctx,
     }
     return 0;
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -34,20 +34,13 @@ static void set_nodes (struct jobtap *ctx, int64_t up, int64_t all)
     ctx->all = all > 0 ? all : JOBTAP_QUEUE_OPEN;
 }
 
-static bool is_queued (struct jobtap_job *job)
-{
-    int state = jobtap_job_state (job);
-
-    return state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
-}
-
 void jobtap_queue_set (struct jobtap *ctx, int64_t up, int64_t all)
 {
     bool changed = false;
 
     set_nodes (ctx, up, all);
     for (struct jobtap_job *job = ctx->jobs; job && !changed; job = job->next)
-        changed = job->kept != too_few (job) && is_queued (job);
+        changed = job->kept != too_few (job) && jobtap_job_is_queued (job);
     /* Only other plugins know the priorities of jobs that are not kept. */
     if (changed && flux_jobtap_reprioritize_all (ctx->p) < 0)
         safe_log_error (ctx->h, "dws: priorities of jobs that wait for nodes");
@@ -93,5 +86,3 @@ int jobtap_queue_priority_cb (flux_plugin_t *p,
                                  "priority",
                                  (json_int_t)FLUX_JOB_PRIORITY_MIN);
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -269,5 +269,3 @@ int jobtap_rebuild (struct jobtap_job *job)
                                             "attrs", "eventlog"),
                              -1., getattr_cb);
 }
-
-// vi: ts=4 sw=4 expandtab

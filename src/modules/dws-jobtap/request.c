@@ -170,5 +170,3 @@ void jobtap_request_teardown (struct jobtap_job *job)
                        NULL) < 0)
         safe_log_error (job->ctx->h, "dws: %s: dws.teardown", job->idf58);
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -8,6 +8,7 @@
 #include <syslog.h>
 
 #include "libdws/util/fields.h"
+#include "libdws/util/jsonmake.h"
 #include "libutil/safelog.h"
 #include "queue.h"
 #include "service.h"
@@ -142,20 +143,13 @@ static int update_jobspec (struct jobtap_job *job, json_t *resources,
     return rc;
 }
 
-static bool is_queued (struct jobtap_job *job)
-{
-    int state = jobtap_job_state (job);
-
-    return state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
-}
-
 /* Let a job in the queue run on nodes that are not next to its data. The request comes
  * too late if the job has its nodes by now.
  */
 static int unstage (struct jobtap_job *job, json_t *resources, json_t *exclude,
                     const char **error)
 {
-    if (!is_queued (job)) {
+    if (!jobtap_job_is_queued (job)) {
         errno = EBUSY;
         *error = "the job has its nodes, or has ended";
         return -1;
@@ -252,23 +246,15 @@ static int epilog_remove (struct jobtap *ctx, struct jobtap_job *job,
 
 json_t *jobtap_service_list (struct jobtap *ctx)
 {
-    json_t *jobs;
+    json_t *jobs = json_array ();
 
-    if (!(jobs = json_array ()))
-        goto nomem;
     for (struct jobtap_job *job = ctx->jobs; job; job = job->next) {
-        json_t *o;
+        json_t *o = jobtap_job_encode (job);
 
-        if (!(o = jobtap_job_encode (job)))
-            goto nomem;
-        if (!json_is_null (o) && json_array_append_new (jobs, o) < 0)
-            goto nomem;
+        if (!json_is_null (o))
+            dws_json_append (&jobs, o);
     }
     return jobs;
-nomem:
-    json_decref (jobs);
-    errno = ENOMEM;
-    return NULL;
 }
 
 static void sync_cb (flux_t *h,
@@ -446,5 +432,3 @@ int jobtap_service_register (struct jobtap *ctx)
     }
     return 0;
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -120,5 +120,3 @@ void jobtap_timelimit_prolong (struct jobtap_job *job)
                              answer_cb) < 0)
         safe_log_error (job->ctx->h, "dws: %s: sched.expiration", job->idf58);
 }
-
-// vi: ts=4 sw=4 expandtab

@@ -18,5 +18,3 @@
 void jobtap_timelimit_prolong (struct jobtap_job *job);
 
 #endif /* !DWS_JOBTAP_TIMELIMIT_H */
-
-// vi: ts=4 sw=4 expandtab

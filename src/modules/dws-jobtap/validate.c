@@ -293,5 +293,3 @@ int jobtap_validate_register (struct jobtap *ctx)
     return flux_jobtap_service_register_ex (ctx->p, "validate", FLUX_ROLE_USER,
                                             request_cb, ctx);
 }
-
-// vi: ts=4 sw=4 expandtab

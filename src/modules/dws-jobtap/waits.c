@@ -483,5 +483,3 @@ void dependency_target_over (struct dependency *dep)
     if (dep->begun)
         judge (dep);
 }
-
-// vi: ts=4 sw=4 expandtab

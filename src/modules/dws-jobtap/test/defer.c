@@ -335,5 +335,3 @@ int main (void)
     cmocka_set_message_output (CM_OUTPUT_TAP);
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
-
-// vi: ts=4 sw=4 expandtab
