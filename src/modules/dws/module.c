@@ -254,7 +254,7 @@ static void on_user_found (uint32_t userid, void *arg)
  * 'commits'.
  */
 #define PARTS(PART) \
-    PART (requests, requests_create (), requests_destroy) \
+    PART (requests, idmap_create (free), idmap_destroy) \
     PART (commits, commits_create (ctx->h), commits_destroy) \
     PART (calls, calls_create (), calls_destroy) \
     PART (timeline, timeline_create (ctx), timeline_destroy) \

@@ -94,22 +94,11 @@ static int read_directives (struct dws_workflow *wf, json_t *texts)
 /* Scalars
  */
 
-static enum dws_state state_parse (const char *s, size_t len)
-{
-    for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++) {
-        const char *name = dws_state_name (i);
-
-        if (strlen (name) == len && !strncmp (name, s, len))
-            return i;
-    }
-    return DWS_STATE_NONE;
-}
-
 static enum dws_state state_in (json_t *o, const char *key)
 {
     const char *s = text_in (o, key);
 
-    return s ? state_parse (s, strlen (s)) : DWS_STATE_NONE;
+    return s ? dws_state_parse (s, strlen (s)) : DWS_STATE_NONE;
 }
 
 static enum dws_status status_in (json_t *o, const char *key)
@@ -141,7 +130,7 @@ static void read_stamp (struct dws_workflow *wf, const char *s)
     double when = seconds_parse (s ? s + len : NULL);
 
     if (when > 0.) {
-        wf->stamp_state = state_parse (s, len);
+        wf->stamp_state = dws_state_parse (s, len);
         wf->stamped = wf->t_stamp = when;
     }
 }

@@ -47,6 +47,15 @@ const char *dws_state_name (enum dws_state state)
     return (size_t)state < COUNT (state_names) ? state_names[state] : "";
 }
 
+enum dws_state dws_state_parse (const char *s, size_t len)
+{
+    for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++) {
+        if (strlen (state_names[i]) == len && !strncmp (state_names[i], s, len))
+            return i;
+    }
+    return DWS_STATE_NONE;
+}
+
 const char *dws_status_name (enum dws_status status)
 {
     return (size_t)status < COUNT (status_names) ? status_names[status] : "";

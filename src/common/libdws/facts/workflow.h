@@ -218,6 +218,10 @@ uint64_t dws_workflow_jobid (const char *name);
 bool dws_workflow_troubled (const struct dws_workflow *wf, double now);
 
 const char *dws_state_name (enum dws_state state);
+
+/* The state whose name are the first 'len' bytes at 's', or DWS_STATE_NONE.
+ */
+enum dws_state dws_state_parse (const char *s, size_t len);
 const char *dws_status_name (enum dws_status status);
 
 #endif /* !LIBDWS_WORKFLOW_H */

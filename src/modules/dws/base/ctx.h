@@ -22,6 +22,7 @@ struct writeback;
 struct expire;
 struct groups;
 struct health;
+struct idmap;
 struct withheld;
 struct jobs;
 struct leases;
@@ -31,7 +32,6 @@ struct persistent;
 struct pool;
 struct profiles;
 struct queued;
-struct requests;
 struct scheduler;
 struct space;
 struct pace;
@@ -81,7 +81,7 @@ struct dws_ctx {
     struct commits *commits;    // to the KVS
     struct calls *calls;        // pending RPCs
     struct worker *worker;      // calls that block
-    struct requests *requests;  // pending requests of users
+    struct idmap *requests;     // pending requests of users
     struct timeline *timeline;  // of deadlines
 
     struct dws_config *config;

@@ -7,18 +7,13 @@
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
-#include "libutil/idmap.h"
 #include "libutil/safelog.h"
 #include "base/requests.h"
 
-struct requests {
-    struct idmap *senders;      // user id + 1 -> struct sender
-};
-
-/* A user with pending requests.
+/* A user with pending requests, in the map by user id + 1.
  */
 struct sender {
-    struct requests *requests;
+    struct idmap *senders;
     uint64_t key;
     size_t waiting;
 };
@@ -63,17 +58,17 @@ void requests_answer (flux_t *h, const flux_msg_t *msg, json_t *o,
         requests_refuse (h, msg, errno, text);
 }
 
-static struct sender *find_sender (struct requests *requests, uint32_t userid)
+static struct sender *find_sender (struct idmap *senders, uint32_t userid)
 {
     uint64_t key = (uint64_t)userid + 1;
     struct sender *sender;
 
-    if (!(sender = idmap_find (requests->senders, key))) {
+    if (!(sender = idmap_find (senders, key))) {
         if (!(sender = calloc (1, sizeof (*sender))))
             return NULL;
-        sender->requests = requests;
+        sender->senders = senders;
         sender->key = key;
-        if (idmap_insert (requests->senders, key, sender) < 0) {
+        if (idmap_insert (senders, key, sender) < 0) {
             ERRNO_SAFE (free (sender));
             return NULL;
         }
@@ -84,7 +79,7 @@ static struct sender *find_sender (struct requests *requests, uint32_t userid)
 static void drop_idle (struct sender *sender)
 {
     if (sender->waiting == 0)
-        idmap_delete (sender->requests->senders, sender->key);
+        idmap_delete (sender->senders, sender->key);
 }
 
 /* A counted message is destroyed.
@@ -97,12 +92,12 @@ static void count_out (void *arg)
     drop_idle (sender);
 }
 
-static int count_in (struct requests *requests, const flux_msg_t *msg,
+static int count_in (struct idmap *senders, const flux_msg_t *msg,
                      uint32_t userid, size_t max, dws_error_t *error)
 {
     struct sender *sender;
 
-    if (!(sender = find_sender (requests, userid)))
+    if (!(sender = find_sender (senders, userid)))
         return dws_error_nomem (error);
     if (sender->waiting >= max)
         return dws_error (error, EBUSY, "%zu requests of user %u wait already, of "
@@ -116,7 +111,7 @@ static int count_in (struct requests *requests, const flux_msg_t *msg,
     return 0;
 }
 
-const flux_msg_t *requests_keep (struct requests *requests,
+const flux_msg_t *requests_keep (struct idmap *senders,
                                  const flux_msg_t *msg, size_t max,
                                  dws_error_t *error)
 {
@@ -129,31 +124,9 @@ const flux_msg_t *requests_keep (struct requests *requests,
         return NULL;
     }
     if (!(cred.rolemask & FLUX_ROLE_OWNER)
-        && count_in (requests, copy, cred.userid, max, error) < 0) {
+        && count_in (senders, copy, cred.userid, max, error) < 0) {
         ERRNO_SAFE (flux_msg_decref (copy));
         return NULL;
     }
     return copy;
-}
-
-struct requests *requests_create (void)
-{
-    struct requests *requests;
-
-    if (!(requests = calloc (1, sizeof (*requests))))
-        return NULL;
-    if (!(requests->senders = idmap_create (free))) {
-        requests_destroy (requests);
-        return NULL;
-    }
-    return requests;
-}
-
-void requests_destroy (struct requests *requests)
-{
-    if (requests) {
-        ERRNO_SAFE_BLOCK;
-        idmap_destroy (requests->senders);
-        free (requests);
-    }
 }

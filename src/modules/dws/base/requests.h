@@ -12,6 +12,7 @@
 #include <flux/core.h>
 
 #include "libdws/util/error.h"
+#include "libutil/idmap.h"
 
 /* Upper bound on a user's request, header and payload (bytes). The longest request of
  * the clients of flux-dws names a file system.
@@ -21,8 +22,6 @@
 /* Upper bound on pending requests of one user, other than those of job shells.
  */
 #define REQUESTS_WAITING 64
-
-struct requests;
 
 /* Refuse a user's request that is too large, before its payload is parsed: EMSGSIZE.
  */
@@ -36,17 +35,12 @@ void requests_refuse (flux_t *h, const flux_msg_t *msg, int errnum,
 void requests_answer (flux_t *h, const flux_msg_t *msg, json_t *o,
                       const char *text);
 
-struct requests *requests_create (void);
-
-/* All kept messages must be destroyed before this.
- */
-void requests_destroy (struct requests *requests);
-
 /* A copy of 'msg' without its payload, to be answered later. The copy counts as one of
  * its sender's until its last reference is dropped (flux_msg_decref()). Returns NULL with
- * EBUSY if 'max' requests of that user wait already.
+ * EBUSY if 'max' requests of that user wait already. 'senders', of idmap_create (free),
+ * is destroyed after all such copies.
  */
-const flux_msg_t *requests_keep (struct requests *requests,
+const flux_msg_t *requests_keep (struct idmap *senders,
                                  const flux_msg_t *msg, size_t max,
                                  dws_error_t *error);
 

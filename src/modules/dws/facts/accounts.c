@@ -96,23 +96,12 @@ struct account *accounts_bank (struct accounts *accounts, const char *name)
     return account;
 }
 
-struct visit {
-    account_f visit;
-    void *arg;
-};
-
-static void visit_cb (uint64_t id, void *value, void *arg)
-{
-    const struct visit *v = arg;
-
-    v->visit (value, v->arg);
-}
-
 void accounts_each (struct accounts *accounts, account_f visit, void *arg)
 {
-    struct visit v = { .visit = visit, .arg = arg };
+    struct account *user = idmap_next (accounts->users, 0);
 
-    idmap_each (accounts->users, visit_cb, &v);
+    for (; user; user = idmap_next (accounts->users, (uint64_t)user->userid + 1))
+        visit (user, arg);
     for (struct account *a = accounts->banks; a; a = a->next)
         visit (a, arg);
 }

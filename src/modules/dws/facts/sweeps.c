@@ -61,15 +61,6 @@ static const char *text_of (json_t *o, const char *key)
     return s ? s : "";
 }
 
-static int state_of (const char *name)
-{
-    for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++) {
-        if (!strcmp (name, dws_state_name (i)))
-            return i;
-    }
-    return DWS_STATE_NONE;
-}
-
 /* Does the label, or the annotation that it was made with, say that it is of this
  * instance?
  */
@@ -104,7 +95,7 @@ static json_t *decode_workflow (const struct sweeps *sweeps, json_t *o)
                         "fs", fs ? fs : "",
                         "version", (json_int_t)strtoll (text_of (o, "version"),
                                                         NULL, 10),
-                        "desired", state_of (desired),
+                        "desired", dws_state_parse (desired, strlen (desired)),
                         "ready", arrived
                             && json_is_true (json_object_get (o, "ready")),
                         "failed", arrived

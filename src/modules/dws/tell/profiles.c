@@ -72,21 +72,13 @@ static const char *container_fields[] = {
     NULL,
 };
 
-static void storage_read_cb (struct dws_ctx *ctx, struct job *job,
-                             const struct command *cmd, json_t *report);
-static void containers_read_cb (struct dws_ctx *ctx, struct job *job,
-                                const struct command *cmd, json_t *report);
-
 static const struct {
     const char *name;           // in requests
     const char *plural;
     const char **fields;
-    command_f cb;
 } kinds[KINDS] = {
-    [STORAGE] = { "storage", "nnfstorageprofiles",
-                  storage_fields, storage_read_cb },
-    [CONTAINERS] = { "containers", "nnfcontainerprofiles",
-                     container_fields, containers_read_cb },
+    [STORAGE] = { "storage", "nnfstorageprofiles", storage_fields },
+    [CONTAINERS] = { "containers", "nnfcontainerprofiles", container_fields },
 };
 
 struct profiles {
@@ -142,9 +134,11 @@ static void refuse_unread (struct profiles *profiles, enum kind kind,
     refuse_all (profiles, kind, agent_result_errno (status), error.text);
 }
 
-static void take_read (struct profiles *profiles, enum kind kind, json_t *report)
+static void read_cb (struct dws_ctx *ctx, struct job *job,
+                     const struct command *cmd, json_t *report)
 {
-    flux_t *h = profiles->ctx->h;
+    struct profiles *profiles = ctx->profiles;
+    enum kind kind = cmd->index;
     json_t *objects = json_object_get (report, "objects");
     const flux_msg_t *msg;
     json_t *chosen;
@@ -159,22 +153,10 @@ static void take_read (struct profiles *profiles, enum kind kind, json_t *report
         return;
     }
     while ((msg = flux_msglist_pop (profiles->waiting[kind]))) {
-        requests_answer (h, msg, json_pack ("{s:O}", "profiles", chosen), NULL);
+        requests_answer (ctx->h, msg, json_pack ("{s:O}", "profiles", chosen), NULL);
         flux_msg_decref (msg);
     }
     json_decref (chosen);
-}
-
-static void storage_read_cb (struct dws_ctx *ctx, struct job *job,
-                             const struct command *cmd, json_t *report)
-{
-    take_read (ctx->profiles, STORAGE, report);
-}
-
-static void containers_read_cb (struct dws_ctx *ctx, struct job *job,
-                                const struct command *cmd, json_t *report)
-{
-    take_read (ctx->profiles, CONTAINERS, report);
 }
 
 static int read_profiles (struct profiles *profiles, enum kind kind)
@@ -185,9 +167,9 @@ static int read_profiles (struct profiles *profiles, enum kind kind)
         errno = EAGAIN;
         return -1;
     }
-    if (agent_query (profiles->ctx->agent, NULL, kinds[kind].cb,
-                     command_list_unowned (kinds[kind].plural,
-                                           kinds[kind].fields)) < 0)
+    if (agent_send (profiles->ctx->agent, NULL, read_cb, NULL, kind,
+                    command_list_unowned (kinds[kind].plural,
+                                          kinds[kind].fields)) < 0)
         return -1;
     profiles->reading[kind] = true;
     return 0;

@@ -31,44 +31,31 @@
 #define REQUESTS_PER_NODE 2
 #define REQUESTS_MIN 1024
 
-struct request {
-    const flux_msg_t *msg;
-    uint32_t userid;
-    struct request *next;
-};
-
 /* The pending requests about one job.
  */
 struct waiting {
     uint64_t jobid;
     bool asked;                 // a query for this job is under way
-    struct request *head;
+    struct flux_msglist *list;
 };
 
 struct tokens {
     struct dws_ctx *ctx;
     struct idmap *jobs;         // job id -> struct waiting
-    struct requests *requests;  // those in all lists
+    struct idmap *requests;     // those in all lists
 };
-
-/* Take a request out of the list that '*pp' is in.
- */
-static void drop_request (struct request **pp)
-{
-    struct request *req = *pp;
-
-    *pp = req->next;
-    flux_msg_decref (req->msg);
-    free (req);
-}
 
 static void waiting_destroy (void *value)
 {
     struct waiting *w = value;
 
-    while (w->head)
-        drop_request (&w->head);
+    flux_msglist_destroy (w->list);
     free (w);
+}
+
+static bool is_over (const struct waiting *w)
+{
+    return flux_msglist_count (w->list) == 0 && !w->asked;
 }
 
 /* The upper bound on pending requests of a user.
@@ -112,15 +99,14 @@ static void answer_waiting (struct tokens *tokens, struct waiting *w,
                             const char *token, int errnum, const char *text)
 {
     flux_t *h = tokens->ctx->h;
+    const flux_msg_t *msg;
 
-    while (w->head) {
-        const flux_msg_t *msg = w->head->msg;
-
+    while ((msg = flux_msglist_pop (w->list))) {
         if (!token)
             requests_refuse (h, msg, errnum, text);
         else
             requests_answer (h, msg, json_pack ("{s:s}", "token", token), NULL);
-        drop_request (&w->head);
+        flux_msg_decref (msg);
     }
 }
 
@@ -176,16 +162,16 @@ static int ask_token (struct tokens *tokens, struct job *job)
 static void refuse_others (struct tokens *tokens, struct waiting *w,
                            const struct job *job)
 {
-    struct request **pp = &w->head;
-    dws_error_t error;
+    const flux_msg_t *msg;
+    dws_error_t error = { "" };
+    uint32_t userid;
 
-    while (*pp) {
-        if (check_owner (job, (*pp)->userid, &error) == 0) {
-            pp = &(*pp)->next;
-            continue;
+    for (msg = flux_msglist_first (w->list); msg; msg = flux_msglist_next (w->list)) {
+        if (flux_msg_get_userid (msg, &userid) < 0
+            || check_owner (job, userid, &error) < 0) {
+            requests_refuse (tokens->ctx->h, msg, errno, error.text);
+            flux_msglist_delete (w->list);
         }
-        requests_refuse (tokens->ctx->h, (*pp)->msg, errno, error.text);
-        drop_request (pp);
     }
 }
 
@@ -200,7 +186,7 @@ static void advance_waiting (struct tokens *tokens, struct waiting *w)
     if (!sync_done (ctx->sync))
         return;
     refuse_others (tokens, w, job);
-    if (w->head && agent_ready (ctx->agent) && !w->asked) {
+    if (flux_msglist_count (w->list) > 0 && agent_ready (ctx->agent) && !w->asked) {
         if (check_token (job, &error) < 0)
             answer_waiting (tokens, w, NULL, errno, error.text);
         else if (ask_token (tokens, job) < 0)
@@ -209,61 +195,52 @@ static void advance_waiting (struct tokens *tokens, struct waiting *w)
         else
             w->asked = true;
     }
-    if (!w->head && !w->asked)
+    if (is_over (w))
         idmap_delete (tokens->jobs, w->jobid);
 }
 
-static void advance_each (uint64_t jobid, void *value, void *arg)
+/* Those after job '*id', which becomes theirs: they may be destroyed meanwhile.
+ */
+static struct waiting *next_waiting (const struct tokens *tokens, uint64_t *id)
 {
-    advance_waiting (arg, value);
+    struct waiting *w = idmap_next (tokens->jobs, *id);
+
+    if (w)
+        *id = w->jobid;
+    return w;
 }
 
 void tokens_retry (struct tokens *tokens)
 {
-    idmap_each (tokens->jobs, advance_each, tokens);
-}
+    struct waiting *w;
+    uint64_t id = 0;
 
-static void unask_each (uint64_t jobid, void *value, void *arg)
-{
-    struct waiting *w = value;
-    struct tokens *tokens = arg;
-
-    w->asked = false;
-    if (!w->head)
-        idmap_delete (tokens->jobs, jobid);
+    while ((w = next_waiting (tokens, &id)))
+        advance_waiting (tokens, w);
 }
 
 void tokens_agent_lost (struct tokens *tokens)
 {
-    idmap_each (tokens->jobs, unask_each, tokens);
-}
+    struct waiting *w;
+    uint64_t id = 0;
 
-struct sender {
-    struct tokens *tokens;
-    const flux_msg_t *msg;
-};
-
-static void disconnect_each (uint64_t jobid, void *value, void *arg)
-{
-    struct sender *sender = arg;
-    struct waiting *w = value;
-    struct request **pp = &w->head;
-
-    while (*pp) {
-        if (flux_disconnect_match (sender->msg, (*pp)->msg))
-            drop_request (pp);
-        else
-            pp = &(*pp)->next;
+    while ((w = next_waiting (tokens, &id))) {
+        w->asked = false;
+        if (is_over (w))
+            idmap_delete (tokens->jobs, id);
     }
-    if (!w->head && !w->asked)
-        idmap_delete (sender->tokens->jobs, jobid);
 }
 
 void tokens_disconnect (struct tokens *tokens, const flux_msg_t *msg)
 {
-    struct sender sender = { .tokens = tokens, .msg = msg };
+    struct waiting *w;
+    uint64_t id = 0;
 
-    idmap_each (tokens->jobs, disconnect_each, &sender);
+    while ((w = next_waiting (tokens, &id))) {
+        (void)flux_msglist_disconnect (w->list, msg);
+        if (is_over (w))
+            idmap_delete (tokens->jobs, id);
+    }
 }
 
 /* The requests about a job, in a new record if there are none.
@@ -274,8 +251,9 @@ static struct waiting *find_waiting (struct tokens *tokens, uint64_t jobid)
 
     if (!w && (w = calloc (1, sizeof (*w)))) {
         w->jobid = jobid;
-        if (idmap_insert (tokens->jobs, jobid, w) < 0) {
-            ERRNO_SAFE (free (w));
+        if (!(w->list = flux_msglist_create ())
+            || idmap_insert (tokens->jobs, jobid, w) < 0) {
+            ERRNO_SAFE (waiting_destroy (w));
             return NULL;
         }
     }
@@ -283,27 +261,20 @@ static struct waiting *find_waiting (struct tokens *tokens, uint64_t jobid)
 }
 
 static struct waiting *add_request (struct tokens *tokens, uint64_t jobid,
-                                    uint32_t userid, const flux_msg_t *msg,
-                                    dws_error_t *error)
+                                    const flux_msg_t *msg, dws_error_t *error)
 {
     const flux_msg_t *kept;
-    struct request *req;
     struct waiting *w;
 
     if (!(kept = requests_keep (tokens->requests, msg, most_requests (tokens),
                                 error)))
         return NULL;
-    if (!(req = calloc (1, sizeof (*req)))
-        || !(w = find_waiting (tokens, jobid))) {
-        free (req);
-        flux_msg_decref (kept);
+    if (!(w = find_waiting (tokens, jobid))
+        || flux_msglist_append (w->list, kept) < 0) {
         dws_error_nomem (error);
-        return NULL;
+        w = NULL;
     }
-    req->msg = kept;
-    req->userid = userid;
-    req->next = w->head;
-    w->head = req;
+    ERRNO_SAFE (flux_msg_decref (kept));
     return w;
 }
 
@@ -314,15 +285,13 @@ void token_cb (flux_t *h, flux_msg_handler_t *mh,
     struct tokens *tokens = ctx->tokens;
     dws_error_t error = { "" };
     struct waiting *w;
-    uint32_t userid;
     json_int_t id;
 
-    if (flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id) < 0
-        || flux_msg_get_userid (msg, &userid) < 0) {
+    if (flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id) < 0) {
         requests_refuse (h, msg, errno, NULL);
         return;
     }
-    if (!(w = add_request (tokens, id, userid, msg, &error))) {
+    if (!(w = add_request (tokens, id, msg, &error))) {
         requests_refuse (h, msg, errno, error.text);
         return;
     }
@@ -337,26 +306,25 @@ struct tokens *tokens_create (struct dws_ctx *ctx)
         return NULL;
     tokens->ctx = ctx;
     if (!(tokens->jobs = idmap_create (waiting_destroy))
-        || !(tokens->requests = requests_create ())) {
+        || !(tokens->requests = idmap_create (free))) {
         tokens_destroy (tokens);
         return NULL;
     }
     return tokens;
 }
 
-static void unload_each (uint64_t jobid, void *value, void *arg)
-{
-    answer_waiting (arg, value, NULL, ENOSYS, "the dws module is unloaded");
-}
-
 void tokens_destroy (struct tokens *tokens)
 {
+    struct waiting *w;
+    uint64_t id = 0;
+
     if (tokens) {
         ERRNO_SAFE_BLOCK;
-        if (tokens->jobs)
-            idmap_each (tokens->jobs, unload_each, tokens);
+        while (tokens->jobs && (w = next_waiting (tokens, &id)))
+            answer_waiting (tokens, w, NULL, ENOSYS,
+                            "the dws module is unloaded");
         idmap_destroy (tokens->jobs);
-        requests_destroy (tokens->requests);
+        idmap_destroy (tokens->requests);
         free (tokens);
     }
 }

@@ -64,7 +64,7 @@ static void test_size_without_payload (void **state)
 
 static void test_no_payload_kept (void **state)
 {
-    struct requests *requests = requests_create ();
+    struct idmap *requests = idmap_create (free);
     flux_msg_t *msg = request_of (7, FLUX_ROLE_USER, 1000);
     const flux_msg_t *kept;
     const char *topic;
@@ -81,12 +81,12 @@ static void test_no_payload_kept (void **state)
     assert_true (flux_disconnect_match (msg, kept));
     flux_msg_decref (msg);
     flux_msg_decref (kept);
-    requests_destroy (requests);
+    idmap_destroy (requests);
 }
 
 static void test_number (void **state)
 {
-    struct requests *requests = requests_create ();
+    struct idmap *requests = idmap_create (free);
     flux_msg_t *msg = request_of (7, FLUX_ROLE_USER, 0);
     flux_msg_t *other = request_of (0, FLUX_ROLE_USER, 0);
     flux_msg_t *owner = request_of (7, FLUX_ROLE_OWNER, 0);
@@ -118,7 +118,7 @@ static void test_number (void **state)
     flux_msg_decref (msg);
     flux_msg_decref (other);
     flux_msg_decref (owner);
-    requests_destroy (requests);
+    idmap_destroy (requests);
 }
 
 int main (void)
