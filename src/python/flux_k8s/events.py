@@ -11,6 +11,7 @@ from typing import Any, Callable
 from flux_k8s.errors import BROKEN, ApiError
 from flux_k8s.fields import FieldError, Reader, project
 from flux_k8s.objects import (
+    Name,
     Object,
     is_object,
     metadata_of,
@@ -42,7 +43,7 @@ class WatchStream:
     ) -> None:
         """Args:
         plural: the kind, to reduce events to the module's needs: the fields that it
-            reads, and of consecutive changes to an object the last (see newest_of()).
+            reads, and of consecutive changes to an object the last (see Newest).
             "": all events, unchanged.
         left_out: called with the number of superseded events.
         broken: called when the connection breaks.
@@ -82,32 +83,23 @@ class WatchStream:
 
     def _events(self, lines: list[bytes]) -> Iterator[Event]:
         """Yield the events before a malformed line, then raise ApiError for it."""
-        events: list[Event] = []
-        superseding: dict[bytes, int] = {}
-        left_out = 0
+        newest = Newest()
         error = None
         for line in reversed(lines):
-            if not line.strip():
-                continue
-            if superseding and _is_passed_over(line, superseding):
-                left_out += 1
+            if not line.strip() or newest.has_superseded(line):
                 continue
             try:
                 event = self._decode(line)
             except ApiError as exc:
-                events, superseding, left_out, error = [], {}, 0, exc
+                newest, error = Newest(), exc
                 continue
-            events.append(event)
-            if self._plural:
-                _note(event, superseding)
-        events.reverse()
-        if self._plural and len(events) > 1:
-            seen = len(events)
-            events = newest_of(events)
-            left_out += seen - len(events)
-        if left_out:
-            self._left_out(left_out)
-        yield from events
+            if self._plural and event[0] in CHANGES:
+                newest.add(*event)
+            else:
+                newest.events.append(event)
+        if newest.left_out:
+            self._left_out(newest.left_out)
+        yield from reversed(newest.events)
         if error is not None:
             raise error
 
@@ -139,69 +131,69 @@ class WatchStream:
         self._stream.close()
 
 
-def _uid_of(obj: Object) -> Any:
-    return metadata_of(obj).get("uid")
+class Newest:
+    """The events of a chunk, added from the last to the first, without superseded ones:
+    the next event of the same object (and uid) is MODIFIED and not of a lower version.
+    The next one becomes ADDED if the dropped one was.
 
+    Attributes:
+        events: from the last to the first.
+        left_out: the number of superseded events.
+    """
 
-def _note(event: Event, superseding: dict[bytes, int]) -> None:
-    """Record the version of a MODIFIED object by uid, which supersedes earlier lines
-    about the object; any other change ends that."""
-    kind, obj = event
-    uid = _uid_of(obj)
-    if kind not in CHANGES or not isinstance(uid, str):
-        return
-    if kind == "MODIFIED":
-        superseding[uid.encode()] = version_of(obj)
-    else:
-        superseding.pop(uid.encode(), None)
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.left_out = 0
+        # the next event of an object: its place, uid and version
+        self._nexts: dict[Name, tuple[int, Any, int]] = {}
+        # by uid: the version of the next event, if that is MODIFIED
+        self._superseding: dict[bytes, int] = {}
 
+    def add(self, kind: str, obj: Object) -> None:
+        name, version = name_of(obj), version_of(obj)
+        uid = metadata_of(obj).get("uid")
+        at, next_uid, next_version = self._nexts.get(name, (-1, None, 0))
+        if (
+            at >= 0
+            and self.events[at][0] == "MODIFIED"
+            and kind != "DELETED"
+            and uid == next_uid
+            and not 0 < next_version < version
+        ):
+            self.events[at] = kind, self.events[at][1]
+            self.left_out += 1
+        else:
+            self._nexts[name] = len(self.events), uid, version
+            self.events.append((kind, obj))
+        if not isinstance(uid, str):
+            return
+        if kind == "MODIFIED":
+            self._superseding[uid.encode()] = version
+        else:
+            self._superseding.pop(uid.encode(), None)
 
-def _is_passed_over(line: bytes, superseding: dict[bytes, int]) -> bool:
-    """Whether newest_of() would drop the event of a line, by its bytes: saves decoding
-    a fifth of the events in a storm. Without certainty the line is decoded."""
-    if not line.startswith(b'{"type":"MODIFIED",'):
-        return False
-    newer = superseding.get(_only(line, b"uid"), 0)
-    version = _only(line, b"resourceVersion")
-    return 0 < version_number(version.decode("latin-1")) <= newer
+    def has_superseded(self, line: bytes) -> bool:
+        """Whether add() would drop the event of a line, by its bytes: saves decoding a
+        fifth of the events in a storm. Without certainty the line is decoded."""
+        if not self._superseding or not line.startswith(b'{"type":"MODIFIED",'):
+            return False
+        newer = self._superseding.get(_only(line, b'"uid":"'))
+        if newer is None:
+            return False
+        version = _only(line, b'"resourceVersion":"').decode("latin-1")
+        superseded = 0 < version_number(version) <= newer
+        self.left_out += superseded
+        return superseded
 
 
 def _only(line: bytes, key: bytes) -> bytes:
     """The text of a key that occurs once in a line, else b"". A match cannot lie inside
     a JSON string, whose quotation marks are escaped."""
-    parts = line.split(b'"%s":"' % key)
-    return parts[1].split(b'"', 1)[0] if len(parts) == 2 else b""
-
-
-def newest_of(events: list[Event]) -> list[Event]:
-    """Drop superseded events: the next event of the same object (and uid) is MODIFIED
-    and not of a lower version. The next one becomes ADDED if the dropped one was."""
-    left: list[Event] = []
-    nexts: dict[Any, int] = {}  # where the next event of an object is in `left`
-    for kind, obj in reversed(events):
-        if kind not in CHANGES:
-            left.append((kind, obj))
-            continue
-        key = name_of(obj)
-        at = nexts.get(key)
-        if at is not None and _is_superseded(kind, obj, *left[at]):
-            left[at] = kind, left[at][1]
-        else:
-            nexts[key] = len(left)
-            left.append((kind, obj))
-    left.reverse()
-    return left
-
-
-def _is_superseded(
-    kind: str, obj: dict[str, Any], next_kind: str, next_obj: dict[str, Any]
-) -> bool:
-    return (
-        next_kind == "MODIFIED"
-        and kind in ("ADDED", "MODIFIED")
-        and _uid_of(obj) == _uid_of(next_obj)
-        and not 0 < version_of(next_obj) < version_of(obj)
-    )
+    at = line.find(key)
+    if at < 0 or line.find(key, at + 1) >= 0:
+        return b""
+    at += len(key)
+    return line[at : line.find(b'"', at)]
 
 
 def decode(line: bytes) -> Event:

@@ -85,35 +85,21 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
 }
 
 
-# Paths as a tree, by key: the name of the field, or "" and the tree below.
-Tree = list[tuple[str, str, Any]]
-
-
-def _as_table() -> Table:
+def _by_path(leaves: dict[str, Any]) -> Table:
+    """A leaf for each field, at the field's path."""
     table: Table = {}
-    for path, wants in WORKFLOW.values():
+    for field, (path, _) in WORKFLOW.items():
         holder = table
         for key in path[:-1]:
             holder = holder.setdefault(key, {})
-        holder[path[-1]] = wants
+        holder[path[-1]] = leaves[field]
     return table
 
 
-def _as_tree(fields: dict[str, tuple[str, ...]]) -> Tree:
-    holders: dict[str, dict[str, tuple[str, ...]]] = {}
-    tree: Tree = []
-    for field, (key, *rest) in fields.items():
-        if rest:
-            holders.setdefault(key, {})[field] = tuple(rest)
-        else:
-            tree.append((key, field, []))
-    return tree + [(key, "", _as_tree(inside)) for key, inside in holders.items()]
-
-
-_WORKFLOW = _as_tree({field: path for field, (path, _) in WORKFLOW.items()})
+_WORKFLOW = _by_path({field: field for field in WORKFLOW})
 
 FIELDS: dict[str, Table] = {
-    "workflows": _as_table(),
+    "workflows": _by_path({field: wants for field, (_, wants) in WORKFLOW.items()}),
     "directivebreakdowns": {
         "kind": str,
         "metadata": _METADATA,
@@ -283,17 +269,17 @@ def _pick_object(values: Any, fields: Table) -> dict[str, Any]:
     return picked
 
 
-def _flatten(holder: Object, tree: Tree, flat: Object) -> None:
-    """Copy the values at the paths of a tree into a flat record, without null and
+def _flatten(holder: Object, tree: Table, flat: Object) -> None:
+    """Copy the values that have a name in a tree into a flat record, without null and
     false."""
-    for key, field, inside in tree:
-        value = holder.get(key)
-        if value is None or value is False:
+    for key, value in holder.items():
+        field = tree.get(key)
+        if field is None or value is None or value is False:
             continue
-        if field:
+        if field.__class__ is str:
             flat[field] = value
         else:
-            _flatten(value, inside, flat)
+            _flatten(value, field, flat)
 
 
 def _says_something(driver: Object) -> bool:
@@ -310,26 +296,23 @@ def _flat_workflow(picked: Object) -> Object:
     flat: Object = {}
     _flatten(picked, _WORKFLOW, flat)
     state = flat.get("state")
-    if "drivers" in flat:
-        # DWS lists a driver for each state: keep unfinished ones of the present state
-        # that report an error or a message.
-        flat["drivers"] = [
-            driver
-            for driver in flat["drivers"]
-            if driver.get("watchState") == state
-            and driver.get("completed") is not True
-            and _says_something(driver)
-        ]
-        if not flat["drivers"]:
-            del flat["drivers"]
-        elif all(driver.get("message") for driver in flat["drivers"]):
+    # DWS lists a driver for each state: keep unfinished ones of the present state that
+    # report an error or a message.
+    drivers = [
+        driver
+        for driver in flat.pop("drivers", ())
+        if driver.get("watchState") == state
+        and driver.get("completed") is not True
+        and _says_something(driver)
+    ]
+    if drivers:
+        flat["drivers"] = drivers
+        if all(driver.get("message") for driver in drivers):
             # The module reports the drivers' messages; DWS copies one of them here,
             # with a delay.
             flat.pop("message", None)
-    if "finalizers" in flat:
-        flat["finalizers"] = [f for f in flat["finalizers"] if f == names.FINALIZER]
-        if not flat["finalizers"]:
-            del flat["finalizers"]
+    if names.FINALIZER in flat.pop("finalizers", ()):
+        flat["finalizers"] = [names.FINALIZER]
     maker, label = flat.get("maker"), flat.get("label")
     if maker is not None or label is not None:
         # wlmID and jobID matter only for workflows that flux-coral2 may have created.

@@ -238,13 +238,14 @@ class Watch:
     def _see(self, events: Iterator[Event]) -> bool:
         """Report events; returns whether they have advanced the position."""
         before, count = self._resume_from, 0
+        position = version_number(before)
         try:
             for event, obj in events:
                 seen = position_of(obj)
                 number = version_number(seen)
                 # Ignore a lower version, and a malformed one after a number.
-                if seen and number >= version_number(self._resume_from):
-                    self._resume_from = str(seen)
+                if seen and number >= position:
+                    self._resume_from, position = str(seen), number
                 if event not in CHANGES or self._stopped:
                     continue
                 count += 1
