@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import time
@@ -44,6 +45,9 @@ WEBHOOK = "admission webhook"
 ANONYMOUS = 'User "system:anonymous"'
 NOT_SERVED = "could not find the requested resource"
 
+
+# A name as part of a path: that of a workflow is in eight requests.
+_quoted = functools.lru_cache(maxsize=1024)(functools.partial(quote, safe=""))
 
 METHODS = {"get": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
 
@@ -328,7 +332,7 @@ class Kube:
                 raise ApiError(0, BROKEN, f"API group {group}: {exc.message}") from exc
             try:
                 version = newest(v["version"] for v in answer["versions"])
-                version = quote(version, safe="")
+                version = _quoted(version)
             except (KeyError, TypeError, ValueError) as exc:
                 raise ApiError(
                     0, BROKEN, f"API group {group} lists no versions"
@@ -342,10 +346,10 @@ class Kube:
             version = await self.aversion(res.group)
             root = f"/apis/{res.group}/{version}" if res.group else f"/api/{version}"
             if namespace:
-                root += f"/namespaces/{quote(namespace, safe='')}"
+                root += f"/namespaces/{_quoted(namespace)}"
             root += f"/{res.plural}"
             self._roots[res.plural, namespace] = root
-        return root + f"/{quote(name, safe='')}" if name else root
+        return f"{root}/{_quoted(name)}" if name else root
 
     async def amay(
         self, res: Resource, verb: str, namespace: str = "", subresource: str = ""

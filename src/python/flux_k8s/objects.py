@@ -105,5 +105,6 @@ def version_of(obj: Object) -> int:
 
 
 def version_number(text: Any) -> int:
-    digits = isinstance(text, str) and text.isascii() and text.isdigit()
-    return int(text) if digits and len(text) < 20 else 0
+    if not isinstance(text, str) or len(text) >= 20:
+        return 0
+    return int(text) if text.isdigit() and text.isascii() else 0

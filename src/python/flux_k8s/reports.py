@@ -16,6 +16,7 @@ from flux_k8s.objects import Name, Object, name_of
 OBJECTS_PER_PART = {"servers": 128, "workflows": 32}
 
 Report = dict[str, Any]
+Key = tuple[str, Name]  # type of a report, and the object
 
 
 def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[Report]:
@@ -50,9 +51,9 @@ class Mailbox:
     """
 
     def __init__(self) -> None:
-        self._reports: deque[Report] = deque()
-        # by type and name: the newest change of an object
-        self._changes: dict[tuple[str, Name], Report] = {}
+        # each with the key of the object that has changed
+        self._reports: deque[tuple[Key | None, Report]] = deque()
+        self._changes: dict[Key, Report] = {}  # the newest change of an object
 
     def __len__(self) -> int:
         return len(self._reports)
@@ -60,32 +61,25 @@ class Mailbox:
     def put(self, *reports: Report) -> None:
         """Add reports, with none between them."""
         for report in reports:
-            if not self._merge(report):
-                self._reports.append(report)
-
-    def _merge(self, report: Report) -> bool:
-        event = report.get("event")
-        if event is None:
-            if report["type"] == "snapshot":
+            event, key = report.get("event"), None
+            if event is not None:
+                key = (report["type"], name_of(report["object"]))
+                if event == "MODIFIED" and key in self._changes:
+                    self._changes[key]["object"] = report["object"]
+                    continue
+                if event == "DELETED":
+                    self._changes.pop(key, None)
+                else:
+                    self._changes[key] = report
+            elif report["type"] == "snapshot":
                 self._changes.clear()
-            return False
-        key = (report["type"], name_of(report["object"]))
-        if event == "MODIFIED" and key in self._changes:
-            self._changes[key]["object"] = report["object"]
-            return True
-        if event == "DELETED":
-            self._changes.pop(key, None)
-        else:
-            self._changes[key] = report
-        return False
+            self._reports.append((key, report))
 
     def take(self) -> Report:
         """Remove and return the first report."""
-        report = self._reports.popleft()
-        if report.get("event") is not None:
-            key = (report["type"], name_of(report["object"]))
-            if self._changes.get(key) is report:
-                del self._changes[key]
+        key, report = self._reports.popleft()
+        if key is not None and self._changes.get(key) is report:
+            del self._changes[key]
         return report
 
     def clear(self) -> None:
