@@ -278,6 +278,21 @@ def test_two_rabbits_with_one_node_are_refused():
         Machine(nodes, None, {"r0": (1, ["n0"]), "r1": (1, ["n0"])})
 
 
+# As of several brokers on one host. flux-core matches a host name with all its ranks.
+def test_nodes_with_one_host_name_are_all_meant():
+    nodes = [Node(i, host, 15, 0) for i, host in enumerate(["n0", "n0", "n1"])]
+    machine = Machine(nodes, None, {"r0": (10, ["n0"])})
+    assert nodes_of({"hostlist": ["n0"]}, machine) == [0, 1]
+    assert nodes_of({"not": [{"hostlist": ["n0"]}]}, machine) == [2]
+    assert sorted(machine.find(parse(rabbit(2, 5))).nodes) == [0, 1]
+    machine.set_property("bad", machine.with_hosts("n0"))
+    assert nodes_of({"properties": ["bad"]}, machine) == [0, 1]
+    machine.remove([1])
+    assert nodes_of({"hostlist": ["n0"]}, machine) == [0]
+    machine.remove([0])
+    assert nodes_of({"hostlist": ["n0"]}, machine) == []
+
+
 def test_exclusive_needs_idle_nodes():
     machine = make(nodes=2, per_rabbit=0)
     machine.commit(1, machine.find(parse(slot(1, core(1)))))

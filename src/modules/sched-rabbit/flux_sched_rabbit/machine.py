@@ -58,7 +58,9 @@ class Machine:
         self.idle = self.all_nodes
         self.allocations: dict[int, Allocation] = {}
         self.held: dict[int, dict[str, int]] = {}  # see hold()
-        self._rank_of = {node.host: node.rank for node in self.nodes.values()}
+        self._ranks_of: dict[str, list[int]] = {}  # by host, which may have several
+        for node in self.nodes.values():
+            self._ranks_of.setdefault(node.host, []).append(node.rank)
         self._properties = {k: bits.of(v) for k, v in (properties or {}).items()}
         self._lasting = dict(self._properties)  # without set_property()
         self._expand_hosts = expand_hosts
@@ -91,11 +93,12 @@ class Machine:
         rabbit_of: dict[int, Rabbit] = {}
         storage_nodes = 0
         for name, (capacity_gib, hosts) in rabbits.items():
-            ranks = [self._rank_of[host] for host in hosts if host in self._rank_of]
-            own = self._rank_of.get(name)
-            made[name] = Rabbit(name, own, capacity_gib, bits.of(ranks))
-            if own is not None:
-                storage_nodes |= 1 << own
+            ranks = self._ranks(hosts)
+            own = self._ranks([name])
+            made[name] = Rabbit(
+                name, own[0] if own else None, capacity_gib, bits.of(ranks)
+            )
+            storage_nodes |= bits.of(own)
             for rank in ranks:
                 other = rabbit_of.setdefault(rank, made[name])
                 if other is not made[name]:
@@ -113,7 +116,7 @@ class Machine:
 
     def _find_rabbits(self, alloc: Allocation) -> None:
         for host, gib in list(alloc.beside.items()):
-            rabbit = self.rabbit_of.get(self._rank_of.get(host, -1))
+            rabbit = next(map(self.rabbit_of.get, self._ranks([host])), None)
             if rabbit is not None:
                 alloc.gib[rabbit.name] = alloc.gib.get(rabbit.name, 0) + gib
                 del alloc.beside[host]
@@ -168,7 +171,10 @@ class Machine:
 
     def with_hosts(self, hostlist: str) -> int:
         hosts = self._expand_hosts(hostlist)
-        return bits.of(self._rank_of[host] for host in hosts if host in self._rank_of)
+        return bits.of(self._ranks(hosts))
+
+    def _ranks(self, hosts: Iterable[str]) -> list[int]:
+        return [rank for host in hosts for rank in self._ranks_of.get(host, ())]
 
     def with_ranks(self, idset: str) -> int:
         return bits.of_ids(idset, self.all_nodes.bit_length()) & self.all_nodes
@@ -260,7 +266,7 @@ class Machine:
             self._gpus.move(bit, bits.count(node.gpus), None)
             self._free_cores.move(bit, bits.count(node.free_cores), None)
             self._free_gpus.move(bit, bits.count(node.free_gpus), None)
-            self._rank_of.pop(node.host, None)
+            self._ranks_of[node.host].remove(rank)
             self.rabbit_of.pop(rank, None)
             self.storage_nodes &= ~bit
             self.all_nodes &= ~bit
