@@ -113,7 +113,8 @@ static int mark_properties (const struct dws_pool *pool, json_t *names,
 
 static int mark (const struct dws_pool *pool, json_t *constraint, bool *out);
 
-/* 'any' of several constraints, or all of them. 'out' is false.
+/* 'any' of several constraints, or all of them. 'out' is false. All nodes satisfy an
+ * empty list (RFC 31).
  */
 static int mark_several (const struct dws_pool *pool, json_t *list, bool any,
                          bool *out)
@@ -126,7 +127,7 @@ static int mark_several (const struct dws_pool *pool, json_t *list, bool any,
     if (!json_is_array (list) || !(one = calloc (count + 1, sizeof (*one))))
         return -1;
     for (size_t i = 0; i < count; i++)
-        out[i] = !any;
+        out[i] = !any || json_array_size (list) == 0;
     json_array_foreach (list, index, value) {
         memset (one, 0, count * sizeof (*one));
         if (mark (pool, value, one) < 0) {

@@ -79,7 +79,7 @@ static const struct {
       " ['a[1-3]', 'b1']}]}]}", "null", "{'b2': 1, 'b3': 2}" },
     { "{'or': [{'hostlist': ['c3']}, {'ranks': ['0']}]}", "null",
       "{'a1': 0, 'c3': 2}" },
-    { "{'or': []}", "null", "{}" },
+    { "{'and': [{'or': []}, {'ranks': ['0']}]}", "null", "{'a1': 0}" },
     { "{'hostlist': ['a[']}", "null", NULL },
     { "{'hostlist': 'a1'}", "null", NULL },
     { "{'ranks': [1]}", "null", NULL },
