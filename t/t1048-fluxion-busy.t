@@ -103,6 +103,50 @@ test_expect_success FLUXION 'so does one of these for room on their rabbit' '
 	waits $jobid &&
 	test "$(flux jobs -no "{nodelist}" $jobid)" = node0
 '
+# next_to RANK: submit a job of 600 GiB there
+next_to () {
+	flux submit -N1 -t 5m --requires=rank:$1 \
+		-S dw="#DW jobdw type=xfs capacity=600GiB name=large" "${@:2}"
+}
+# not_refused JOBID...: they wait when Fluxion has looked at them, and runs another job
+not_refused () {
+	flux run -N1 -t 1m --urgency=31 true &&
+	for id in "$@"; do
+		test "$(flux jobs -no "{state}" $id)" = SCHED || return 1
+	done
+}
+run_well () {
+	for id in "$@"; do
+		dws_wait_event $id clean && flux job status $id || return 1
+	done
+}
+for policy in fcfs easy conservative; do
+	test_expect_success FLUXION "$policy: next to each node they wait for room" '
+		policy $policy &&
+		holder=$(next_to 0 sleep inf) &&
+		dws_wait_event $holder start &&
+		first=$(next_to 1 true) && second=$(next_to 0 true) &&
+		dws_wait_event $second priority &&
+		not_refused $first $second &&
+		flux cancel $holder && run_well $first $second
+	'
+done
+test_expect_success FLUXION 'and for a rabbit that is down' '
+	dws_ctl rabbit rabbit0 down &&
+	dws_wait_status ".health.settled and .health.down == [\"rabbit0\"]" &&
+	first=$(next_to 0 true) && second=$(next_to 1 true) &&
+	dws_wait_event $second priority &&
+	not_refused $first $second
+'
+test_expect_success FLUXION 'also when Fluxion is loaded again, with all ssds down' '
+	flux module remove sched-fluxion-qmanager &&
+	flux module reload sched-fluxion-resource match-format=rv1 &&
+	flux module load sched-fluxion-qmanager queue-policy=conservative &&
+	not_refused $first $second &&
+	dws_ctl rabbit rabbit0 up &&
+	run_well $first $second &&
+	dws_wait_status ".health.settled and .health.down == []"
+'
 test_expect_success FLUXION 'while a node has no link, jobs avoid it' '
 	dws_ctl link node1 down &&
 	dws_wait_status ".health.settled and .health.badrabbit == \"node1\"" &&

@@ -48,6 +48,7 @@ def paths(rabbits, hosts, cores, chunks):
         chassis = f"/c/chassis{index}"
         result[chassis] = "/c"
         result.update({f"{chassis}/ssd{n}": chassis for n in range(chunks)})
+        result[f"{chassis}/rabbit"] = chassis
         near.update(members)
         for host in members:
             if host in hosts:
@@ -115,7 +116,7 @@ def test_R_around_the_graph():
     old = dws.Raw(json.dumps({"scheduling": {"old": "é"}, **R, "x": "é"}).encode())
     raw = dws.Raw(json.dumps(MAPPING).encode())
     count, text = write(old, raw, cluster="c", whole=True)
-    assert count == 1 + 1 + 36 + 2
+    assert count == 1 + 1 + 36 + 1 + 2
     result = json.loads(text)
     assert list(result["scheduling"]) == ["graph"]
     assert len(result.pop("scheduling")["graph"]["nodes"]) == count

@@ -304,6 +304,21 @@ static int walk_ssds (struct walk *w,
     return 0;
 }
 
+/* A vertex that no job requests, for a rabbit without storage_node: Fluxion refuses a job,
+ * instead of letting it wait, unless the last chassis that it looks at has a vertex of a
+ * type that is not requested (doc/dev/upstream/fluxion-rabbits.rst). Fluxion comes to it
+ * before the ssds, as it is added after these.
+ */
+static void walk_rabbit (struct walk *w, uint64_t parent, const char *path)
+{
+    if (w->texts)
+        snprintf (w->text,
+                  w->text_size,
+                  "\"type\":\"rabbit\",\"paths\":{\"containment\":\"%s/rabbit\"}",
+                  path);
+    emit (w, parent, w->text);
+}
+
 static int walk_rabbit_hosts (struct walk *w,
                               uint64_t parent,
                               const char *path,
@@ -331,6 +346,7 @@ static int walk_rabbit_hosts (struct walk *w,
     host = rset_find (rs, name);
     if (host && !host->excluded)
         return walk_host (w, parent, path, host, true);
+    walk_rabbit (w, parent, path);
     return 0;
 }
 

@@ -3,11 +3,11 @@
  * R + rabbitmapping -> the resource graph that Fluxion reads (JGF), written
  * as a stream: memory does not grow with the number of vertices.
  *
- * The graph is a tree: cluster / chassis / {ssd, node, storage_node} /
+ * The graph is a tree: cluster / chassis / {ssd, node, storage_node, rabbit} /
  * {core, gpu, ...}. A rabbit and the nodes on it make a chassis; its capacity
  * is split into equal ssds, which begin as down. Nodes without a rabbit are
  * children of the cluster. A rabbit that is itself in R becomes a
- * storage_node in its chassis.
+ * storage_node in its chassis, any other a vertex of type rabbit.
  */
 
 #ifndef LIBDWS_JGF_H

@@ -64,15 +64,17 @@ static const char *want_text =
        PATH ("/c/chassis1/ssd0")) ", "
     V ("16", "'type': 'ssd', 'unit': 'GiB', 'size': 3, 'status': 1, "
        PATH ("/c/chassis1/ssd1")) ", "
-    V ("17", "'type': 'node', 'name': 'x4', 'rank': 5, 'properties': {"
+    V ("17", "'type': 'rabbit', " PATH ("/c/chassis1/rabbit")) ", "
+    V ("18", "'type': 'node', 'name': 'x4', 'rank': 5, 'properties': {"
        " 'p': ''}, " PATH ("/c/x4")) ", "
-    V ("18", "'type': 'core', 'id': 7, 'rank': 5, " PATH ("/c/x4/core7"))
+    V ("19", "'type': 'core', 'id': 7, 'rank': 5, " PATH ("/c/x4/core7"))
     "], 'edges': ["
     E ("0", "1") ", " E ("1", "2") ", " E ("1", "3") ", " E ("1", "4") ", "
     E ("4", "5") ", " E ("4", "6") ", " E ("4", "7") ", " E ("1", "8") ", "
     E ("8", "9") ", " E ("8", "10") ", " E ("8", "11") ", " E ("1", "12")
     ", " E ("12", "13") ", " E ("0", "14") ", " E ("14", "15") ", "
-    E ("14", "16") ", " E ("0", "17") ", " E ("17", "18") "]}}";
+    E ("14", "16") ", " E ("14", "17") ", " E ("0", "18") ", "
+    E ("18", "19") "]}}";
 
 struct sink {
     char *buf;
@@ -304,7 +306,7 @@ static void test_large (void **state)
 
     assert_non_null (jgf);
     // the 19 of test_graph() with 2 ssds a rabbit
-    assert_int_equal (dws_jgf_count (jgf), 19 + 2 * (20000 - 2));
+    assert_int_equal (dws_jgf_count (jgf), 20 + 2 * (20000 - 2));
     assert_int_equal (dws_jgf_write (jgf, take, &sink, NULL), 0);
     assert_true (sink.calls > 10);
     o = json_loads (sink.buf, 0, NULL);
