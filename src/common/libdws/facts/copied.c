@@ -12,7 +12,9 @@
 
 #include "copied.h"
 
-double dws_bytes_parse (const char *s, const char *after)
+/* Bytes in a text like "1.5 GiB", which 'after' is to follow; 0 if it is none.
+ */
+static double parse_bytes (const char *s, const char *after)
 {
     static const char *const units = "KMGTPE";
     const char *unit;
@@ -53,12 +55,12 @@ static void read_line (const char *line, struct dws_copied *copied)
 
     if (!s)
         return;
-    copied->bytes = dws_bytes_parse (s, " ");
+    copied->bytes = parse_bytes (s, " ");
     s = after (s, "(");
     copied->percent = number (s, "%)");
     if (!(s = after (s, "secs (")))
         return;
-    copied->rate = dws_bytes_parse (s, "/s)");
+    copied->rate = parse_bytes (s, "/s)");
     copied->left = number (after (s, ") "), " secs left");
 }
 
@@ -81,7 +83,7 @@ void dws_copied_read (json_t *status, struct dws_copied *copied)
     read_line (line, copied);
     if (!strcmp (state, "Finished")) {
         if (copied->bytes == 0.)
-            copied->bytes = dws_bytes_parse (data, "");
+            copied->bytes = parse_bytes (data, "");
         copied->percent = 100.;
         copied->rate = copied->left = 0.;
         return;
@@ -91,5 +93,5 @@ void dws_copied_read (json_t *status, struct dws_copied *copied)
     if (copied->percent > 100.)
         copied->percent = 100.;
     if (copied->rate == 0.)
-        copied->rate = dws_bytes_parse (rate, "/s");
+        copied->rate = parse_bytes (rate, "/s");
 }

@@ -22,8 +22,4 @@ struct dws_copied {
  */
 void dws_copied_read (json_t *status, struct dws_copied *copied);
 
-/* Bytes in a text like "1.5 GiB", which 'after' is to follow; 0 if it is none.
- */
-double dws_bytes_parse (const char *s, const char *after);
-
 #endif /* !LIBDWS_COPIED_H */
