@@ -31,12 +31,7 @@ void offer (struct view *v)
  */
 void row_reserve (struct view *v)
 {
-    if (v->job->refusal) {
-        fail (v, NULL, "%s", v->job->refusal);
-        return;
-    }
-    save_timing (v);
-    if (!have_breakdowns (v))
+    if (!may_offer (v))
         return;
     if (v->wf->servers_written)
         desire (v, DWS_STATE_SETUP);
@@ -53,12 +48,7 @@ void row_reserve (struct view *v)
 
 void row_offer_staged (struct view *v)
 {
-    if (v->job->refusal) {
-        fail (v, NULL, "%s", v->job->refusal);
-        return;
-    }
-    save_timing (v);
-    if (have_breakdowns (v))
+    if (may_offer (v))
         update (v, DWS_FIRST_YES);
 }
 

@@ -239,3 +239,13 @@ void fail_transient (struct view *v)
     fail (v, NULL, "workflow in TransientCondition for longer than %gs: %s",
           v->policy->tc_timeout, v->wf->message);
 }
+
+bool may_offer (struct view *v)
+{
+    if (v->job->refusal) {
+        fail (v, NULL, "%s", v->job->refusal);
+        return false;
+    }
+    save_timing (v);
+    return have_breakdowns (v);
+}

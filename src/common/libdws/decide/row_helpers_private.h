@@ -80,6 +80,11 @@ void fail_message (struct view *v);
 bool transient_expired (struct view *v);
 void fail_transient (struct view *v);
 
+/* May the job be let into the queue: not refused, and its breakdowns read? Fails a
+ * refused job; else asks to save the timing, and to read the breakdowns.
+ */
+bool may_offer (struct view *v);
+
 /* adopt() takes over a workflow that is not ours yet (adopt.c). keep_label() restores the
  * lost label of one of ours, whatever else is done.
  */

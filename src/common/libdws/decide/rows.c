@@ -36,14 +36,8 @@ void row_create (struct view *v)
 
 void row_offer (struct view *v)
 {
-    if (v->job->refusal) {
-        fail (v, NULL, "%s", v->job->refusal);
-        return;
-    }
-    save_timing (v);
-    if (!have_breakdowns (v))
-        return;
-    offer (v);
+    if (may_offer (v))
+        offer (v);
 }
 
 /* Report lagging nodes to the job before anything else: a module that restarts between
