@@ -7,18 +7,12 @@
  * the same.
  */
 
-#include <stdlib.h>
-
-#include "libdws/util/hosts.h"
-#include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/writeback.h"
-#include "act/objects.h"
 #include "act/storage.h"
 #include "act/workflow.h"
 #include "agent/commands.h"
-#include "facts/config.h"
 
 enum {
     LOOK,
@@ -35,18 +29,6 @@ static int send_label (struct job *job, int index)
                                "annotations", DWS_INSTANCE_LABEL, instance);
 
     return act_send (job, &action_adopt, index, command_patch (job->wf, patch));
-}
-
-static int send_computes (struct job *job)
-{
-    char *hosts = storage_hosts (job);
-    json_t *command;
-
-    if (!hosts)
-        return -1;
-    command = command_computes (job->wf, hosts, job->ctx->config->topology);
-    ERRNO_SAFE (free (hosts));
-    return act_send (job, &action_adopt, WRITE, command);
 }
 
 static int run_adopt (struct job *job, const struct dws_action *wanted)
@@ -105,7 +87,7 @@ static bool adopt_result (struct job *job, const struct result *result)
     if (!result->ok && result->status != 404)
         return false;
     if (result->index == LOOK && result->ok && !has_computes (result))
-        return send_computes (job) == 0;
+        return storage_send_computes (job, &action_adopt, WRITE) == 0;
     return send_label (job, LABEL) == 0;
 }
 

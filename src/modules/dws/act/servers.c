@@ -21,7 +21,6 @@
 #include "act/kvs.h"
 #include "act/limits.h"
 #include "act/constraint.h"
-#include "act/objects.h"
 #include "act/storage.h"
 #include "agent/commands.h"
 #include "base/timeline.h"
@@ -530,14 +529,7 @@ const struct action action_servers = {
 
 static int run_computes (struct job *job, const struct dws_action *wanted)
 {
-    char *hosts = storage_hosts (job);
-    json_t *command;
-
-    if (!hosts)
-        return -1;
-    command = command_computes (job->wf, hosts, job->ctx->config->topology);
-    ERRNO_SAFE (free (hosts));
-    return act_send (job, &action_computes, 0, command);
+    return storage_send_computes (job, &action_computes, 0);
 }
 
 static bool computes_done (struct job *job)

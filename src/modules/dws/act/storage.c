@@ -21,6 +21,7 @@
 #include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/data_first.h"
+#include "act/objects.h"
 #include "act/reservations.h"
 #include "act/constraint.h"
 #include "act/storage.h"
@@ -200,6 +201,18 @@ char *storage_hosts (const struct job *job)
     if (!left_out || !*left_out)
         return strdup (job->facts->hosts ? job->facts->hosts : "");
     return dws_hosts_subtract (job->facts->hosts, left_out, &error);
+}
+
+int storage_send_computes (struct job *job, const struct action *action, int index)
+{
+    char *hosts = storage_hosts (job);
+    json_t *command;
+
+    if (!hosts)
+        return -1;
+    command = command_computes (job->wf, hosts, job->ctx->config->topology);
+    ERRNO_SAFE (free (hosts));
+    return act_send (job, action, index, command);
 }
 
 json_t *storage_nodes (struct job *job, dws_error_t *error)

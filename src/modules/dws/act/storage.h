@@ -13,6 +13,8 @@
 #include "libdws/util/error.h"
 #include "facts/jobs.h"
 
+struct action;
+
 /* The demands on scheduler and compute nodes, each a new reference.
  */
 struct demand {
@@ -34,6 +36,10 @@ void demand_clear (struct demand *demand);
  */
 const char *storage_left_out (const struct job *job);
 char *storage_hosts (const struct job *job);
+
+/* Write Computes with the remaining hosts, as the command 'index' of an action.
+ */
+int storage_send_computes (struct job *job, const struct action *action, int index);
 
 /* May unbound storage lie on any rabbit? For a data-first job it always may.
  */
