@@ -255,6 +255,86 @@ test_expect_success 'nor does one that was put in its place while the module was
 	is swap ".[0].expires == 0" &&
 	dws_kube delete persistentstorageinstances default swap && gone swap
 '
+# Several workflows that ask for one name: the one that makes the file system says when it
+# expires, and nobody else.
+MADE="#DW create_persistent type=xfs capacity=1GiB name"
+ledger () {
+	flux kvs get dws.expiry >ledger && jq -e "$1" ledger
+}
+# promised COUNT: so many jobs are to make file systems that expire
+promised () {
+	dws_until ledger "map(select(.job)) | length == $1"
+}
+# looked: the module has decided about all that it knows by now
+looked () {
+	extend marker 1h &&
+	dws_until ledger ".marker | .told != null and .told == .expires"
+}
+# appear NAME: the workflow of another instance makes it
+appear () {
+	dws_kube create workflows default another "{\"spec\": {
+		\"desiredState\": \"Proposal\", \"wlmID\": \"another\", \"jobID\": 1,
+		\"userID\": $(id -u), \"groupID\": $(id -g),
+		\"dwDirectives\": [\"$MADE=$1\"]}}" &&
+	is $1 "length == 1"
+}
+vanish () {
+	dws_kube delete workflows default another &&
+	test_might_fail dws_kube delete persistentstorageinstances default $1 &&
+	gone $1
+}
+alone () {
+	looked && is $1 ".[0].expires == 0"
+}
+# ask NAME: a job asks for it, with an expiry, and gets no workflow
+ask () {
+	dws_ctl deny workflows:create &&
+	jobid=$(flux submit -N1 -S dw="$MADE=$1 expires=2h" true) &&
+	promised 1
+}
+test_expect_success 'a job whose workflow is not there gives no expiry to what another makes' '
+	configure persistent_lifetime -1 &&
+	create marker --expires 1d &&
+	ask theirs && appear theirs &&
+	alone theirs &&
+	flux cancel $jobid && dws_wait_event $jobid clean &&
+	promised 0 && alone theirs &&
+	dws_ctl deny && vanish theirs
+'
+test_expect_success 'nor when it has ended, however early the file system was made' '
+	appear theirs && dws_ctl backup >backup.out && vanish theirs &&
+	ask theirs &&
+	flux cancel $jobid && dws_wait_event $jobid clean &&
+	dws_wait_status ".jobs == 0" && looked &&
+	dws_ctl restore >restore.out &&
+	is theirs "length == 1" && alone theirs && promised 0 &&
+	dws_ctl deny && vanish theirs
+'
+test_expect_success 'a job that asks for what is there does not' '
+	jobid=$(flux submit -N1 -S dw="$MADE=there" true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	jobid=$(flux submit -N1 -S dw="$MADE=there expires=2h" true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	promised 0 && alone there
+'
+test_expect_success 'one that no list shows expires as its job says' '
+	dws_ctl deny persistentstorageinstances:list persistentstorageinstances:watch &&
+	dws_ctl api --drop-watches >dropped.out &&
+	create unseen --expires 2h &&
+	dws_ctl deny &&
+	is unseen ".[0] | .expires - .created == 7200"
+'
+test_expect_success 'one that is made anew while the list has the old one does, too' '
+	dws_ctl deny persistentstorageinstances:list persistentstorageinstances:watch &&
+	dws_ctl api --drop-watches >dropped.out &&
+	persistent destroy unseen --yes &&
+	create unseen --expires 4h &&
+	dws_ctl deny &&
+	is unseen ".[0] | .expires - .created == 14400" &&
+	for name in there unseen marker; do
+		persistent destroy $name --yes || return 1
+	done
+'
 test_expect_success 'clean up' '
 	for name in ever keep short; do
 		persistent destroy $name --yes || return 1

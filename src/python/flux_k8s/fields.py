@@ -171,6 +171,7 @@ FIELDS: dict[str, Table] = {
             **_METADATA,
             "creationTimestamp": str,
             "annotations": {f"{DWS_GROUP}/ignore-uid": str},
+            "ownerReferences": [{"name": str}],
         },
         "spec": {
             "fsType": str,

@@ -18,20 +18,41 @@
 /* A reference is to the breakdown of a directive: its workflow's name and
  * "-INDEX".
  */
+static void name_workflow (char workflow[256], const char *breakdown)
+{
+    char *cp;
+
+    snprintf (workflow, 256, "%s", breakdown);
+    if ((cp = strrchr (workflow, '-')))
+        *cp = '\0';
+}
+
 static json_t *describe_user (const char *name)
 {
     char workflow[256];
     uint64_t jobid;
-    char *cp;
     json_t *o;
 
-    snprintf (workflow, sizeof (workflow), "%s", name);
-    if ((cp = strrchr (workflow, '-')))
-        *cp = '\0';
+    name_workflow (workflow, name);
     o = json_pack ("{s:s}", "workflow", workflow);
     if ((jobid = dws_workflow_jobid (workflow)))
         dws_json_set (&o, "jobid", json_integer (jobid));
     return o;
+}
+
+/* The breakdown for which NNF has made it owns it.
+ */
+static void describe_maker (json_t **o, json_t *object)
+{
+    json_t *owners = NULL;
+    const char *name = NULL;
+    char workflow[256];
+
+    (void)json_unpack (object, "{s:{s:o}}", "metadata", "ownerReferences", &owners);
+    if (json_unpack (json_array_get (owners, 0), "{s:s}", "name", &name) < 0)
+        return;
+    name_workflow (workflow, name);
+    dws_json_set (o, "maker", json_string (workflow));
 }
 
 json_t *dws_persistent_describe (json_t *object)
@@ -82,6 +103,7 @@ json_t *dws_persistent_describe (json_t *object)
                    "created", dws_timestamp (created),
                    "directive", directive);
     dws_json_set (&o, "users", users);
+    describe_maker (&o, object);
     if (!strcmp (shared, "true"))
         dws_json_set (&o, "shared", json_true ());
     return o;

@@ -35,15 +35,25 @@ static bool create_ready (struct job *job)
         && leases_promise (job);
 }
 
+/* Commands of action_create and action_desire.
+ */
 enum {
-    CREATE,
+    CHANGE,
     FIND,
 };
+
+static int find_persistent (struct job *job, const struct action *action,
+                            const char *name)
+{
+    return act_send (job, action, FIND,
+                     command_create ("get", "persistentstorageinstances",
+                                     DWS_NAMESPACE, name));
+}
 
 /* Read the file system to be destroyed by its name: a lagging watch or a list from an
  * older backup may lack it, so only a 404 proves that it is gone.
  */
-static int find_persistent (struct job *job)
+static int find_destroyed (struct job *job)
 {
     char name[DWS_PERSISTENT_NAME_SIZE];
 
@@ -51,9 +61,7 @@ static int find_persistent (struct job *job)
         errno = ENOMEM;
         return -1;
     }
-    return act_send (job, &action_create, FIND,
-                     command_create ("get", "persistentstorageinstances",
-                                     DWS_NAMESPACE, name));
+    return find_persistent (job, &action_create, name);
 }
 
 static int run_create (struct job *job, const struct dws_action *wanted)
@@ -70,7 +78,7 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     if (persistent_check (job->ctx->persistent, job, &error) < 0
         || leases_check (job, &error) < 0) {
         if (errno == ENOENT)
-            return find_persistent (job);
+            return find_destroyed (job);
         /* Without a link the list of file systems may be stale. */
         if (agent_link (job->ctx->agent) == DWS_LINK_UP)
             return act_refuse (job, error.text);
@@ -88,7 +96,7 @@ static int run_create (struct job *job, const struct dws_action *wanted)
                                     job->ctx->instance, first_wanted (job),
                                     &error)))
         return -1;
-    return act_send (job, &action_create, CREATE,
+    return act_send (job, &action_create, CHANGE,
                      command_create_with ("create", "workflows",
                                           DWS_NAMESPACE,
                                           job_workflow (job, name),
@@ -211,18 +219,45 @@ static int desire_state (struct job *job, const struct action *action,
      */
     if (state == DWS_STATE_TEARDOWN && job->wf->finalizer)
         dws_json_set (&command, "finalizer", json_string (DWS_FINALIZER));
-    return act_send (job, action, 0, command);
+    return act_send (job, action, CHANGE, command);
 }
 
+static int find_made (unsigned command, const char *name, void *arg)
+{
+    return find_persistent (arg, &action_desire, name) < 0 ? -1 : 0;
+}
+
+/* Setup waits for the lease of the file system that the workflow has made.
+ */
 static int run_desire (struct job *job, const struct dws_action *wanted)
 {
+    if (wanted->state == DWS_STATE_SETUP) {
+        int rc = leases_keep (job);
+
+        if (rc < 0)
+            return persistent_each_named (job, find_made, job);
+        if (rc == 0)
+            return 0;
+    }
     return desire_state (job, &action_desire, wanted->state, false);
+}
+
+static bool desire_result (struct job *job, const struct result *result)
+{
+    if (result->index != FIND)
+        return workflow_result (job, result);
+    if (!result->ok && result->status != 404)
+        return false;
+    if (result->ok)
+        persistent_learn (job->ctx->persistent, result->object, false);
+    leases_have_read (job);
+    return true;
 }
 
 const struct action action_desire = {
     .kind = DWS_ACT_DESIRE,
     .run = run_desire,
-    .result = workflow_result,
+    .result = desire_result,
 };
 
 /* If an exception cut the epilog short, 'hurry' lets drivers skip slow steps.

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,16 +34,21 @@
 
 struct leases {
     struct dws_ctx *ctx;
-    json_t *ledger;             // name -> {"job", "userid", "lifetime", "gone"?},
-                                //  or then {"uid", "expires", "told"?, "gone"?}
+    json_t *ledger;             // name -> {"uid", "expires", "told"?, "gone"?}, and
+                                //  promises: name/job -> {"job", "lifetime", "uid"?}
 };
 
-/* A promise that is being written, or has been. Ends with the workflow.
+/* What is being done about the promise of a job, or has been. Ends with the workflow.
  */
 struct promise {
-    bool made;
+    bool written;
+    bool settled;               // for Setup: leases_keep()
     unsigned int generation;    // of the workflow
 };
+
+/* Name, slash, job id.
+ */
+#define PROMISE_KEY_SIZE (DWS_PERSISTENT_NAME_SIZE + 24)
 
 /* The ledger
  */
@@ -69,7 +75,7 @@ static void committed_cb (const struct call *call, flux_future_t *f)
         struct promise *promise = job_slot (job, SLOT_LEASES);
 
         if (promise)
-            promise->made = true;
+            promise->written = true;
         jobs_changed (job);
     }
 }
@@ -136,20 +142,6 @@ static int copy_created (unsigned command, const char *name, void *arg)
     return 1;
 }
 
-/* Does the entry promise the file system to another job that may still create it? One
- * of the two jobs will be refused; keep the entry until it is known which.
- */
-static bool is_anothers (const struct job *job, json_t *entry)
-{
-    json_int_t id = 0;
-    struct job *other;
-
-    (void)json_unpack (entry, "{s:I}", "job", &id);
-    return id != 0 && id != (json_int_t)job->facts->id
-        && (other = jobs_find (job->ctx->jobs, id))
-        && other->facts->phase < DWS_PHASE_EPILOG && !other->facts->exception;
-}
-
 /* The lifetime (s) of the file system that the job creates; 0: unlimited. Submission
  * rejects lifetimes above the maximum; cut them here in case the configuration was
  * changed since.
@@ -164,22 +156,35 @@ static double granted_lifetime (const struct job *job)
     return lifetime > 0. && lifetime < LONGEST ? lifetime : 0.;
 }
 
-/* Returns NULL if the promise for the job's workflow was not written.
- */
-static const struct promise *promise_of (const struct job *job)
+static struct promise *promise_of (const struct job *job)
 {
-    const struct promise *promise = job_slot (job, SLOT_LEASES);
+    struct promise *promise = job_slot (job, SLOT_LEASES);
 
     return promise && promise->generation == job->generation ? promise : NULL;
 }
 
-static void begin_promise (struct job *job)
+static struct promise *begin_promise (struct job *job)
 {
     struct promise *promise;
 
     if ((promise = job_slot_make (job, SLOT_LEASES, sizeof (*promise),
                                   slot_free)))
         *promise = (struct promise){ .generation = job->generation };
+    return promise;
+}
+
+/* Copy the name of the file system that the job creates, and the key of its promise.
+ * Returns false if the job creates none.
+ */
+static bool name_promise (const struct job *job,
+                          char name[DWS_PERSISTENT_NAME_SIZE],
+                          char key[PROMISE_KEY_SIZE])
+{
+    if (!(job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
+        || !persistent_each_named (job, copy_created, name))
+        return false;
+    snprintf (key, PROMISE_KEY_SIZE, "%s/%" PRIu64, name, job->facts->id);
+    return true;
 }
 
 bool leases_promise (struct job *job)
@@ -187,39 +192,31 @@ bool leases_promise (struct job *job)
     struct leases *leases = job->ctx->leases;
     const struct promise *promise = promise_of (job);
     char name[DWS_PERSISTENT_NAME_SIZE];
+    char key[PROMISE_KEY_SIZE];
     double lifetime = granted_lifetime (job);
     json_t *entry;
     json_t *wanted = NULL;
     bool same;
 
-    if (!(job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
-        || (promise && promise->made)
-        || !persistent_each_named (job, copy_created, name)
-        || persistent_find (job->ctx->persistent, name))
-        return true;
-    if (promise)
-        return false;
-    entry = json_object_get (leases->ledger, name);
-    if (is_anothers (job, entry))
-        return true;
+    if (promise || !name_promise (job, name, key))
+        return !promise || promise->written;
     if (lifetime > 0.)
-        wanted = json_pack ("{s:I s:I s:f}",
+        wanted = json_pack ("{s:I s:f}",
                             "job", (json_int_t)job->facts->id,
-                            "userid", (json_int_t)job->facts->userid,
                             "lifetime", lifetime);
+    entry = json_object_get (leases->ledger, key);
     same = wanted ? json_equal (entry, wanted) : !entry;
     if (same) {
         json_decref (wanted);
         return true;
     }
     if (wanted)
-        json_object_set_new (leases->ledger, name, wanted);
+        json_object_set_new (leases->ledger, key, wanted);
     else
-        json_object_del (leases->ledger, name);
+        json_object_del (leases->ledger, key);
     if (write_ledger (leases, job->facts->id) < 0)
         return true;
-    begin_promise (job);
-    return false;
+    return begin_promise (job) == NULL;
 }
 
 /* Entries and file systems
@@ -289,55 +286,109 @@ static void read_lease (struct leases *leases, const char *name,
     sweeps_read (leases->ctx->sweeps, of->workflow, &of->lease);
 }
 
+/* Keep the promise of the job if its workflow has made the file system: of two jobs that
+ * ask for one name, only the job whose workflow has made the file system says when that
+ * expires. A later extend is not undone. Returns true if the ledger was changed.
+ */
+static bool keep_promise (struct job *job)
+{
+    json_t *ledger = job->ctx->leases->ledger;
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    char key[PROMISE_KEY_SIZE];
+    json_t *entry;
+    json_t *o;
+    const char *uid = "";
+    const char *maker = "";
+    double lifetime = 0.;
+    double created = 0.;
+
+    if (!job->wf || !name_promise (job, name, key)
+        || !(entry = json_object_get (ledger, key))
+        || !(o = persistent_find (job->ctx->persistent, name))
+        || is_bound (entry, o))
+        return false;
+    (void)json_unpack (entry, "{s:F}", "lifetime", &lifetime);
+    (void)json_unpack (o, "{s:s s:F s?s}", "uid", &uid, "created", &created,
+                       "maker", &maker);
+    if (strcmp (maker, job->wf->name) != 0 || created == 0.)
+        return false;
+    json_object_set_new (entry, "uid", json_string (uid));
+    if (!is_bound (json_object_get (ledger, name), o))
+        json_object_set_new (ledger, name,
+                             json_pack ("{s:s s:f}", "uid", uid,
+                                        "expires", created + lifetime));
+    return true;
+}
+
+static void keep_each (struct job *job, void *arg)
+{
+    bool *changed = arg;
+
+    if (keep_promise (job))
+        *changed = true;
+}
+
+/* Returns 0, or 1 if the commit cannot be waited for.
+ */
+static int write_kept (struct job *job)
+{
+    struct promise *promise;
+
+    if (write_ledger (job->ctx->leases, job->facts->id) < 0
+        || !(promise = begin_promise (job)))
+        return 1;
+    promise->settled = true;
+    return 0;
+}
+
+/* Is the promise of the job kept, now or before?
+ */
+static bool is_kept (struct job *job, json_t *entry, const char *name)
+{
+    return keep_promise (job)
+        || is_bound (entry, persistent_find (job->ctx->persistent, name));
+}
+
+int leases_keep (struct job *job)
+{
+    const struct promise *promise = promise_of (job);
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    char key[PROMISE_KEY_SIZE];
+    json_t *entry;
+
+    if (promise && promise->settled)
+        return promise->written;
+    if (!name_promise (job, name, key)
+        || !(entry = json_object_get (job->ctx->leases->ledger, key)))
+        return 1;
+    return is_kept (job, entry, name) ? write_kept (job) : -1;
+}
+
+void leases_have_read (struct job *job)
+{
+    struct promise *promise;
+
+    if (leases_keep (job) < 0 && (promise = begin_promise (job)))
+        promise->settled = promise->written = true;
+}
+
 /* Settle
  */
 
-/* Settle the entry of a file system that is not listed: destroyed, missing from this
- * list, not reported yet, or never created because its job failed. Returns true if the
- * entry was changed or is to be removed ('*drop').
+/* Settle the entry of a file system that is not listed: destroyed, or missing from this
+ * list. Returns true if the entry was changed or is to be removed ('*drop').
  */
 static bool settle_gone (struct leases *leases, json_t *entry, double now,
                          bool *drop)
 {
-    json_t *id = json_object_get (entry, "job");
     json_t *gone = json_object_get (entry, "gone");
     struct timeline *timeline = leases->ctx->timeline;
 
-    if (id && jobs_find (leases->ctx->jobs, json_integer_value (id)))
-        return false;
     if (!gone)
         return json_object_set_new (entry, "gone", json_real (now)) == 0;
     *drop = timeline_of (timeline, json_real_value (gone)) + GONE_GRACE
             < timeline_now (timeline);
     return *drop;
-}
-
-/* Bind the promise to the file system of that name. A file system created after the
- * promised job ended is a different one.
- */
-static bool bind_entry (struct timeline *timeline, json_t *entry,
-                        json_t *description, bool *drop)
-{
-    const char *uid = "";
-    json_int_t userid = -1;
-    json_int_t owner = -1;
-    double lifetime = 0.;
-    double created = 0.;
-    double gone = 0.;
-
-    (void)json_unpack (entry, "{s:I s:F s?F}", "userid", &userid,
-                       "lifetime", &lifetime, "gone", &gone);
-    (void)json_unpack (description, "{s:s s:I s:F}", "uid", &uid,
-                       "userid", &owner, "created", &created);
-    *drop = owner != userid || created == 0.
-            || (gone > 0. && timeline_of (timeline, created)
-                             > timeline_of (timeline, gone));
-    if (!*drop) {
-        json_object_clear (entry);
-        json_object_set_new (entry, "uid", json_string (uid));
-        json_object_set_new (entry, "expires", json_real (created + lifetime));
-    }
-    return true;
 }
 
 /* Settle an entry with a uid. A file system of that name with another uid has
@@ -352,19 +403,20 @@ static bool settle_bound (struct leases *leases, json_t *entry,
     return json_object_del (entry, "gone") == 0 || *drop;
 }
 
-/* Settle any entry. Returns true if it was changed or is to be removed
- * ('*drop').
+/* Settle any entry. Returns true if it was changed or is to be removed ('*drop'), as a
+ * promise is when its job is not known any more.
  */
 static bool settle_entry (struct leases *leases, const char *name, json_t *entry,
                           double now, bool *drop)
 {
-    json_t *o = persistent_find (leases->ctx->persistent, name);
+    json_t *id = json_object_get (entry, "job");
 
-    *drop = false;
-    if (!json_object_get (entry, "lifetime"))
-        return settle_bound (leases, entry, o, now, drop);
-    return o ? bind_entry (leases->ctx->timeline, entry, o, drop)
-             : settle_gone (leases, entry, now, drop);
+    *drop = id && !jobs_find (leases->ctx->jobs, json_integer_value (id));
+    if (id)
+        return *drop;
+    return settle_bound (leases, entry,
+                         persistent_find (leases->ctx->persistent, name), now,
+                         drop);
 }
 
 static void settle_ledger (struct leases *leases, double now)
@@ -374,6 +426,7 @@ static void settle_ledger (struct leases *leases, double now)
     void *next;
     bool changed = false;
 
+    jobs_each (leases->ctx->jobs, keep_each, &changed);
     json_object_foreach_safe (leases->ledger, next, name, entry) {
         bool drop;
 
@@ -504,7 +557,9 @@ flux_future_t *leases_set (struct dws_ctx *ctx, const char *name, double expires
     const char *uid = "";
     struct lease_of of;
     double now = flux_reactor_time ();
+    bool changed = false;
 
+    jobs_each (ctx->jobs, keep_each, &changed);
     (void)json_unpack (o, "{s:s}", "uid", &uid);
     read_lease (leases, name, o, &of);
     if (dws_lease_is_doomed (&of.lease)) {
@@ -545,7 +600,8 @@ json_t *leases_status (const struct leases *leases)
     int listed = 0;
 
     json_object_foreach (leases->ledger, name, entry)
-        listed += json_object_get (entry, "gone") == NULL;
+        listed += !json_object_get (entry, "gone")
+                  && !json_object_get (entry, "job");
     return json_pack ("{s:i s:i s:i}",
                       "listed", listed,
                       "destroying", (int)sweeps_count (sweeps),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Leases: when persistent file systems expire. Kubernetes offers no place that the
- * module may write, so leases are in the KVS. An entry begins as a promise, written
- * before the workflow that creates the file system. Once the file system exists, the
- * entry is bound to its uid and does not hold for a later one of the same name.
+ * module may write, so leases are in the KVS. A lease begins as the promise of a job,
+ * written before the workflow that creates the file system. Once this very workflow has
+ * made the file system, there is an entry with its uid, which does not hold for another
+ * file system of the same name.
  */
 
 #ifndef DWS_LEASES_H
@@ -33,6 +34,14 @@ void leases_destroy (struct leases *leases);
  * again after the commit.
  */
 bool leases_promise (struct job *job);
+
+/* Is the lease in the KVS, of the file system that the job's workflow has made? Asked
+ * before Setup: in Teardown the file system ceases to belong to the workflow. Returns 1
+ * if so or if there is none, 0 if the job is reconciled again after the commit, and -1 if
+ * the file system has to be read by its name first (leases_have_read()): watches lag.
+ */
+int leases_keep (struct job *job);
+void leases_have_read (struct job *job);
 
 /* The lease of a file system, or of a workflow whose file system is gone.
  */

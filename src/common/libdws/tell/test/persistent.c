@@ -10,7 +10,9 @@ static void test_describe (void **state)
 {
     json_t *object = J (
         "{'metadata': {'name': 'keep', 'uid': 'a-b', 'namespace': 'default',"
-        " 'creationTimestamp': '2026-11-23T12:00:00Z'},"
+        " 'creationTimestamp': '2026-11-23T12:00:00Z',"
+        " 'ownerReferences': [{'kind': 'DirectiveBreakdown',"
+        "                      'name': 'fluxjob-9-00c0ffee-0'}]},"
         " 'spec': {'name': 'keep', 'fsType': 'lustre', 'userID': 1001,"
         " 'dwDirective': '#DW create_persistent name=keep',"
         " 'state': 'Active', 'consumerReferences': ["
@@ -21,7 +23,7 @@ static void test_describe (void **state)
 
     assert_json (o, "{'name': 'keep', 'uid': 'a-b', 'namespace': 'default',"
                  " 'type': 'lustre', 'userid': 1001, 'state': 'Active',"
-                 " 'created': 1795435200.0,"
+                 " 'created': 1795435200.0, 'maker': 'fluxjob-9-00c0ffee',"
                  " 'directive': '#DW create_persistent name=keep',"
                  " 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
                  " {'workflow': 'fluxjob-7-00c0ffee', 'jobid': 7},"
@@ -37,6 +39,8 @@ static void test_bare (void **state)
     static const char *const objects[] = {
         "{}", "5", "{'metadata': {}, 'spec': {}, 'status': {}}",
         "{'metadata': 1, 'spec': 'x', 'status': []}",
+        "{'metadata': {'ownerReferences': []}}",
+        "{'metadata': {'ownerReferences': [{}, 5]}}",
     };
 
     for (size_t i = 0; i < sizeof (objects) / sizeof (objects[0]); i++) {
