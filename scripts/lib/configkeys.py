@@ -44,6 +44,8 @@ def default_of(key: shapes.ConfigKey) -> str:
 
 def bounds_of(key: shapes.ConfigKey) -> str:
     """Bounds of a key that its type does not imply, as text for the page."""
+    if '"' in key["bounds"]:  # a choice
+        return key["bounds"]
     words = key["bounds"].split()
     if ">=" in words:
         return f"{words[-1]} or more"

@@ -52,6 +52,17 @@ def test_the_manual_page_is_that_of_the_table():
     assert configkeys.page(text) == text, "run scripts/lib/configkeys.py --write"
 
 
+def test_the_manual_page_names_each_value_of_a_choice():
+    configkeys = load("configkeys")
+    text = configkeys.PAGE.read_text(encoding="utf8")
+    choices = {k["name"]: re.findall('"(.*?)"', k["bounds"]) for k in dws.config_keys()}
+    assert choices["data_first"] == ["never", "asked", "always"]
+    for name, values in choices.items():
+        entry = text.split(f"\n**{name}** (")[1].split("\n\n")[0]
+        for value in values:
+            assert f'"{value}"' in entry, name
+
+
 def test_the_sections_that_keys_refer_to_are_there():
     page = load("configkeys").PAGE.read_text(encoding="utf8")
     names = re.findall(r"See ([A-Z]+(?:\s[A-Z]+)*)\.", page)

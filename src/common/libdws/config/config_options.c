@@ -100,10 +100,10 @@ const struct option config_options[] = {
     { "release_nodes", TYPE_CHOICE, "\"teardown\"", ANY,
       OFFSET (policy.release_nodes), .choices = release_choices,
       .expected = "\"teardown\" or \"unmount\"",
-      .help = "When the nodes of a job that has run are released: when its "
-        "storage is torn down, or as soon as it is unmounted. In the second "
-        "case data is staged out after the job's end, and flux rabbit losses "
-        "lists failures." },
+      .help = "When the nodes of a job that has run are released: teardown, "
+        "when its storage is torn down, or unmount, as soon as it is "
+        "unmounted. With unmount data is staged out after the job's end, and "
+        "flux rabbit losses lists failures." },
     { "prolog_timeout", TYPE_SECONDS, "1800", AT_LEAST (0),
       OFFSET (policy.prolog_timeout),
       .limit = true,
@@ -147,9 +147,9 @@ const struct option config_options[] = {
       .choices = data_first_choices,
       .expected = "\"never\", \"asked\" or \"always\"",
       .help = "The jobs that get their storage and their data before nodes "
-        "next to these are allocated: none, jobs that ask for it "
-        "(--dw-data-first), or also all jobs with copy_in that do not opt "
-        "out." },
+        "next to these are allocated: never, none; asked, jobs that ask for "
+        "it (--dw-data-first); always, also all jobs with copy_in that do not "
+        "opt out (-S dw_data_first=0)." },
     { "data_first_timeout", TYPE_SECONDS, "3600", ANY,
       OFFSET (policy.data_first_timeout),
       .limit = true,
