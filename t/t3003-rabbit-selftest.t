@@ -65,7 +65,7 @@ test_expect_success '4: the jobtap plugin is not loaded' '
 test_expect_success 'a good installation passes' '
 	good --types none &&
 	test_must_fail grep "✗" out &&
-	grep "nnf-clientmount *not checked systemd of the nodes cannot be asked" out &&
+	grep "nnf-clientmount *not checked: systemd of the nodes cannot be asked" out &&
 	grep "23 passed, 0 failed, 1 skipped" out
 '
 test_expect_success '5: a scheduler that knows no rabbits' '

@@ -73,7 +73,8 @@ def configured_exclude() -> str:
         return str(brokerconfig.get("resource.exclude", ""))
     except (ImportError, OSError) as exc:
         print(
-            f"flux-dws2jgf: no Flux instance, resource.exclude not applied: {exc}",
+            "flux-dws2jgf: no Flux instance, resource.exclude not applied:",
+            program.error_text(exc),
             file=sys.stderr,
         )
         return ""

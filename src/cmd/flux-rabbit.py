@@ -3,14 +3,10 @@
 # flux rabbit: what it does is in the package flux_rabbit.
 """See rabbits and rabbit jobs, and look after them."""
 
-import signal
 import sys
 
 from flux_k8s import program
 from flux_rabbit.cli import main
 
 if __name__ == "__main__":
-    program.open_streams()
-    # A reader that goes away (| head) is no reason for a traceback.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(main())
+    sys.exit(program.run("flux-rabbit", main))

@@ -244,3 +244,11 @@ def test_check_config_without_a_table(tmp_path, capsys, text, word):
     (tmp_path / "a.toml").write_text(text)
     assert main.main(["--check-config", str(tmp_path / "a.toml")]) == 1
     assert word in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere"])
+def test_check_config_says_what_cannot_be_read(path, monkeypatch, capsys):
+    monkeypatch.setenv("FLUX_URI", "local:///nowhere")
+    assert main.main(["--check-config", path]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("flux-coral2-dws: ") and "Errno" not in error

@@ -19,6 +19,8 @@ import flux.constants
 import pytest
 from instance_support import FLUX, Instance
 
+TOP_FOLDER = pathlib.Path(__file__).parents[2]
+
 CODE = """
 import sys
 from flux_k8s import program
@@ -50,10 +52,13 @@ def test_a_program_without_its_standard_streams(closed: str) -> None:
         ("KeyboardInterrupt()", 130, ""),
         ("ValueError('a\\x1bb')", 1, "prog: ERROR: a\ufffdb\n"),
         ("KeyError('x')", 1, "prog: ERROR: 'x'\n"),
+        ("OSError(28, 'no space', 'a')", 1, "prog: ERROR: a: no space\n"),
+        ("OSError('no number')", 1, "prog: ERROR: no number\n"),
+        ("SystemExit(2)", 2, ""),
         (
             "BrokenPipeError(32, 'the broker')",
             1,
-            "prog: ERROR: [Errno 32] the broker\n",
+            "prog: ERROR: the broker\n",
         ),
     ],
 )
@@ -69,6 +74,47 @@ sys.exit(program.run("prog", main, (KeyError,)))
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (status, error)
+
+
+COMMANDS = ("rabbit", "dws2jgf", "getrabbit", "rabbitmapping")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_is_an_error(command: str, unbuffered: str) -> None:
+    with open("/dev/full", "wb") as out:
+        ended = subprocess.run(
+            [FLUX, command, "--help"],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    error = f"flux-{command}: ERROR: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (1, error)
+
+
+def test_a_peer_that_goes_away_does_not_end_a_command_without_a_word() -> None:
+    """libcurl is told to leave signals alone: some of its versions raise SIGPIPE when
+    an API server hangs up."""
+    code = """
+import os, runpy, sys
+import flux_rabbit.cli
+def main():
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.write(writer, b"a request")
+flux_rabbit.cli.main = main
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, TOP_FOLDER / "src/cmd/flux-rabbit.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (1, "flux-rabbit: ERROR: Broken pipe\n")
 
 
 def test_a_program_whose_reader_has_gone() -> None:
@@ -169,7 +215,7 @@ def test_a_terminal_is_left_as_it_was() -> None:
 
 def test_a_notice_without_a_program_that_sends_it_is_sent_later() -> None:
     notice = {"id": "1", "event": "stage-out-lost", "userid": os.getuid()}
-    example = pathlib.Path(__file__).parents[2] / "etc" / "rabbit-notice"
+    example = TOP_FOLDER / "etc" / "rabbit-notice"
     ended = subprocess.run(
         [sys.executable, example, "--sendmail", "/nowhere"],
         input=json.dumps({**notice, "what": [], "message": "Only a test."}),

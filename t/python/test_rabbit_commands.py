@@ -93,10 +93,14 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 def test_a_reader_that_goes_away_ends_a_command_that_follows() -> None:
-    code = (
-        "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL);"
-        "from flux_rabbit import cli; print('looks', flush=True); cli.pause(600)"
-    )
+    code = """
+from flux_k8s import program
+from flux_rabbit import cli
+def main():
+    print("looks", flush=True)
+    cli.pause(600)
+program.run("prog", main)
+"""
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE
     ) as child:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from flux_k8s import brokerconfig, dws, resourceconfig, texts
+from flux_k8s import brokerconfig, dws, program, resourceconfig, texts
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 
@@ -82,7 +82,7 @@ def run(path: str, kubeconfig: str | None = None, insecure: bool = False) -> int
     try:
         tables = resourceconfig.read(path) if path else brokerconfig.fetch()
     except (resourceconfig.ConfigError, OSError) as exc:
-        print(f"flux-coral2-dws: {texts.clean(str(exc))}", file=sys.stderr)
+        print(f"flux-coral2-dws: {program.error_text(exc)}", file=sys.stderr)
         return 1
     if tables.get("rabbit") is None:
         where = path or "the configuration of the running instance"

@@ -29,21 +29,47 @@ def _reader_is_gone() -> bool:
     return any(what & select.POLLERR for _, what in poll.poll(0))
 
 
+def error_text(exc: Exception) -> str:
+    """The text of an error for the user: "FILE: No such file or directory" instead of
+    Python's "[Errno 2] No such file or directory: 'FILE'"."""
+    if isinstance(exc, OSError) and type(exc).__str__ is OSError.__str__:
+        parts = (exc.filename, exc.strerror or exc)
+        return texts.clean(": ".join(str(part) for part in parts if part is not None))
+    return texts.clean(str(exc))
+
+
+def _settle_output() -> None:
+    """Drop what standard output could not write. Python would try once more at its
+    exit, and end with status 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def run(
-    name: str, main: Callable[[], None], faults: tuple[type[Exception], ...]
+    name: str,
+    main: Callable[[], int | None],
+    faults: tuple[type[Exception], ...] = (),
 ) -> int:
     """Run the main function of a program; returns the exit status.
 
     Args:
         name: begins each message of an error.
+        main: returns the exit status, None for 0. One that returns 1 has named the
+            error.
         faults: the errors whose text is for the user, besides OSError and ValueError.
     """
     told: tuple[type[Exception], ...] = (OSError, ValueError, *faults)
     open_streams()
+    status = 0
     try:
-        main()
+        try:
+            status = main() or 0
+        except SystemExit as exc:  # of argparse
+            status = int(exc.code or 0)
         sys.stdout.flush()
-        return 0
+        return status
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except told as exc:
@@ -51,5 +77,7 @@ def run(
             # End (| head -1) as programs do that do not ignore the signal.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.raise_signal(signal.SIGPIPE)
-        print(f"{name}: ERROR: {texts.clean(str(exc))}", file=sys.stderr)
+        if status != 1:
+            print(f"{name}: ERROR: {error_text(exc)}", file=sys.stderr)
+        _settle_output()
     return 1

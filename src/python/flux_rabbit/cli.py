@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import functools
 import importlib
 import json
@@ -22,6 +23,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from flux_k8s import program
 from flux_k8s.release import RELEASE
 
 from flux_rabbit import rpc, term
@@ -181,7 +183,11 @@ def userid(text: str | None) -> int | None:
 
 def pause(seconds: float) -> None:
     """Wait for the next look of a command that follows something. Ends the command if
-    the reader of its output goes away meanwhile (| head -1), as a write would."""
+    the reader of its output goes away meanwhile (| head -1), as a write would.
+
+    Raises:
+        BrokenPipeError: the reader is gone.
+    """
     try:
         fd = sys.stdout.fileno()
     except OSError:  # no file, in tests
@@ -190,7 +196,7 @@ def pause(seconds: float) -> None:
     poll = select.poll()
     poll.register(fd, 0)  # errors alone
     if any(what & select.POLLERR for _, what in poll.poll(1000 * seconds)):
-        signal.raise_signal(signal.SIGPIPE)
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
@@ -246,8 +252,10 @@ def main(argv: list[str] | None = None) -> int:
         text = str(exc)
         if exc.topic.startswith("dws."):
             text = "the dws module is not loaded in this Flux instance"
+    except BrokenPipeError:
+        raise  # program.run() asks whether the reader of the output is gone
     except (Failure, OSError, ValueError) as exc:
-        text = str(exc)
+        text = program.error_text(exc)
     print(f"{PROG.replace(' ', '-')}: ERROR: {term.clean(text)}", file=sys.stderr)
     return EXIT_ERROR
 

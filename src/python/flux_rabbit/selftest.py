@@ -205,7 +205,7 @@ def line_of(verdict: Verdict) -> list[Line]:
     mark, style = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}[
         verdict.good
     ]
-    skipped = "not checked " if verdict.good is None else ""
+    skipped = "not checked: " if verdict.good is None else ""
     label = f"{mark} {verdict.name:23} "
     lines: list[Line] = [[(label, style), (skipped + verdict.text, style)]]
     if verdict.hint:
