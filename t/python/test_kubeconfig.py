@@ -126,6 +126,32 @@ def test_certificates_are_next_to_the_file_that_names_them(put, tmp_path):
     assert Kube()._configuration.ssl_ca_cert == str(tmp_path / "sub" / "ca.pem")
 
 
+def test_files_may_be_in_a_directory_of_any_name(tmp_path):
+    authority = tls_authority()
+    server = Server(tmp_path, authority.server_context())
+    folder = tmp_path / "Jos\u00e9 \u2022"
+    folder.mkdir()
+    client = authority.client("wlm")
+    names = {"ca": authority.pem, "cert": client.certificate, "key": client.key}
+    for name, data in names.items():
+        (folder / name).write_bytes(data)
+    keys = {"client-certificate": folder / "cert", "client-key": folder / "key"}
+    user = {key: str(path) for key, path in keys.items()}
+    kube = server.kube(ca=folder / "ca", user=user)
+    assert kube.get("workflows", "default", "w")["kind"] == "Workflow"
+    server.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://b\u00fccher.example", "https://a:99999", "https://a:b", "https://a:0"],
+)
+def test_an_address_that_is_none_is_named(put, address):
+    put(a=config(address, "c", "t"))
+    with pytest.raises(ConfigError, match=r"kubeconfig .*/a: server: .* is no address"):
+        Kube()
+
+
 def test_one_that_is_none_is_named(put, tmp_path):
     put(a=config(A, "c", "t"), b="nonsense")
     with pytest.raises(ConfigError, match=f"kubeconfig {tmp_path}/a:{tmp_path}/b: "):
@@ -221,3 +247,54 @@ def test_the_lack_of_file_descriptors_is_named(embedded):
     )
     assert error.value.transient
     assert kube.get("workflows", "default", "w")["kind"] == "Workflow"
+
+
+@pytest.fixture
+def server(tmp_path):
+    found = Server(tmp_path)
+    found.http.token = "Bearer secret"
+    yield found
+    found.close()
+
+
+def plugin(tmp_path, token):
+    """An exec plugin that prints a token."""
+    answer = {"apiVersion": "client.authentication.k8s.io/v1"}
+    answer |= {"kind": "ExecCredential", "status": {"token": token}}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    args = [str(tmp_path / "answer")]
+    return {"apiVersion": answer["apiVersion"], "command": "cat", "args": args}
+
+
+def user_with(token, how, tmp_path):
+    """A user of a kubeconfig that has a token in one of three ways."""
+    if how == "exec":
+        return {"exec": plugin(tmp_path, token)}
+    if how == "token":
+        return {"token": token}
+    (tmp_path / "token").write_text(token, encoding="utf8")
+    return {"tokenFile": "token"}
+
+
+HOW = ("token", "tokenFile", "exec")
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("token", ["secret", "secret\n", " secret\r\n"])
+def test_a_token_is_sent_without_the_blanks_around_it(token, how, server, tmp_path):
+    """As kubectl does with a file, which most programs end with a newline."""
+    kube = server.kube(user=user_with(token, how, tmp_path))
+    workflow = {"metadata": {"name": "w"}}
+    assert kube.create("workflows", "default", workflow)["kind"] == "Workflow"
+    sent = server.http.seen[-1][2]
+    assert (sent["Authorization"], sent.get_content_type()) == (
+        "Bearer secret",
+        "application/json",
+    )
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("token", ["\ufeffsecret", "sec\nret", "sec\x00ret"])
+def test_a_token_that_no_header_may_have_is_named(token, how, server, tmp_path):
+    with pytest.raises(ConfigError, match=r"kubeconfig .*: the token of the user has"):
+        server.kube(user=user_with(token, how, tmp_path))

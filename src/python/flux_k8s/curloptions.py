@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -104,4 +105,6 @@ def _tls_options(settings: Mapping[str, Any]) -> Options:
         pycurl.SSLCERT: settings.get("cert_file"),
         pycurl.SSLKEY: settings.get("key_file"),
     }
-    return options + [(option, _text(file)) for option, file in files.items() if file]
+    # As bytes: pycurl takes no name beyond ASCII as text.
+    names = {option: os.fsencode(file) for option, file in files.items() if file}
+    return options + list(names.items())

@@ -8,6 +8,7 @@ import copy
 import os
 import time
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 import kubernetes.client
 import kubernetes.config
@@ -87,7 +88,7 @@ def _in_memory(content: str | bytes, *_args: Any, **_options: Any) -> str:
 kubernetes.config.kube_config._create_temp_file_with_content = _in_memory
 
 
-# Errors of exec plugins, which the kubernetes package only logs.
+# Errors of exec plugins, which the kubernetes package only logs, and of tokens.
 _failed: list[str] = []
 
 
@@ -115,6 +116,26 @@ def _plugin(config: Any, *args: Any) -> Any:
 kubernetes.config.kube_config.ExecProvider = _plugin
 
 
+class _Loader(KubeConfigLoader):  # type: ignore[misc]
+    """Takes tokens as kubectl does: without the newline at the end of their file."""
+
+    token: str  # with its scheme; missing without one
+
+    def _load_authentication(self) -> None:
+        super()._load_authentication()
+        if "token" not in vars(self):
+            return
+        scheme, _, token = self.token.partition(" ")
+        token = token.strip()
+        if not (token.isascii() and token.isprintable()):
+            # A line break would end the headers of a request.
+            _failed.append(
+                "the token of the user has a character that no header may have"
+            )
+            token = ""
+        self.token = f"{scheme} {token}" if token else ""
+
+
 def _proxy(config: Any) -> Any:
     """The proxy-url of the cluster that a kubeconfig selects."""
     context = config["contexts"].get_with_name(config["current-context"])["context"]
@@ -122,10 +143,19 @@ def _proxy(config: Any) -> Any:
     return cluster.safe_get("proxy-url")
 
 
+def _is_address(server: str) -> bool:
+    """Whether libcurl takes the address of a server."""
+    try:
+        port = urlsplit(server if "://" in server else f"http://{server}").port
+    except ValueError:
+        return False
+    return server.isascii() and port != 0
+
+
 def _load(paths: list[str], configuration: Any) -> Any:
     """Load the merged files into the configuration; returns their content."""
     merged = _Merger(paths)
-    loader = KubeConfigLoader(
+    loader = _Loader(
         config_dict=merged.config,
         config_base_path=None,
         config_persister=merged.save_changes,
@@ -133,6 +163,8 @@ def _load(paths: list[str], configuration: Any) -> Any:
     loader.load_and_set(configuration)
     if _failed:
         raise ConfigException(_failed[-1])
+    if not _is_address(configuration.host):
+        raise ConfigException(f"server: {configuration.host} is no address in ASCII")
     return merged.config
 
 
