@@ -33,6 +33,7 @@ test_expect_success 'make a systemctl that only takes notes' '
 	mkdir bin &&
 	cat >bin/systemctl <<-EOT &&
 	#!/bin/sh
+	ulimit -S -f unlimited
 	echo "\$@" >>"$PWD/calls"
 	EOT
 	chmod +x bin/systemctl &&
@@ -143,6 +144,25 @@ test_expect_success 'required daemons run while the job does' '
 	printf "%s\n" "stop flux-prolog@$jobid" "stop a.service" "stop b.service" \
 		"start nnf-clientmount" >daemons.exp &&
 	test_cmp daemons.exp calls
+'
+# The bash of RHEL 8 writes here-documents to files, as newer ones do for BASH_COMPAT.
+test_expect_success 'so they do on a node whose file systems are full' '
+	rm calls &&
+	(
+		ulimit -S -f 0 &&
+		export FLUX_JOB_ID=$jobid BASH_COMPAT=50 &&
+		$PROLOG && $EPILOG
+	) &&
+	test_cmp - calls <<-EOF
+	start nnf-clientmount
+	start a.service
+	start b.service
+	stop nnf-clientmount
+	stop flux-prolog@$jobid
+	stop a.service
+	stop b.service
+	start nnf-clientmount
+	EOF
 '
 # Only a flux-core has a KVS, which may lag, on other ranks.
 test_expect_success FLUX_CORE 'on a rank whose KVS lags rank 0 is asked' '

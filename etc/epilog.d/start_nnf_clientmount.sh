@@ -18,7 +18,7 @@ fi
 required_daemons () {
     local units
     if units=$(flux job info "$FLUX_JOB_ID" rabbit_daemons 2>&1); then
-        jq -r '.[]' <<<"$units"
+        printf '%s' "$units" | jq -r '.[]'
     elif [[ $units != *"key not found"* ]]; then
         echo "$units" >&2
         return 1
