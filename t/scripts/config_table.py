@@ -53,6 +53,7 @@ REFUSED = [
     ('lustre_placement = "far"', 'expected "near" or "anywhere"'),
     ('data_first = "maybe"', 'expected "never", "asked" or "always"'),
     ('metrics = "0.0.0.0:9464"', "expected 127.0.0.1:PORT"),
+    (f'metrics = "unix:/{"a" * 107}"', "the path of a socket has 107 bytes at most"),
     ('network_file_systems = ["lustr"]', "rabbit.network_file_systems: remove it"),
     ("workers = 4", "it is the option --workers"),
     ('mapping = "/no/such"', "rabbit.mapping: /no/such: No such file or directory"),

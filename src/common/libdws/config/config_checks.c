@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "libdws/directive/capacity.h"
 #include "libdws/directive/presets.h"
@@ -48,8 +49,14 @@ int dws_config_check_metrics (const char *name,
                                          "[::1]:" };
     const char *s = json_string_value (value);
 
-    if (!strncmp (s, "unix:/", 6) && s[6] != '\0')
-        return 0;
+    if (!strncmp (s, "unix:/", 6) && s[6] != '\0') {
+        size_t max = sizeof (((struct sockaddr_un *)NULL)->sun_path) - 1;
+
+        if (strlen (s + 5) <= max)
+            return 0;
+        return dws_error (error, EINVAL, "rabbit.%s: the path of a socket has %zu "
+                          "bytes at most", name, max);
+    }
     for (size_t i = 0; i < sizeof (hosts) / sizeof (hosts[0]); i++) {
         size_t len = strlen (hosts[i]);
         if (!strncmp (s, hosts[i], len) && check_port (s + len) == 0)

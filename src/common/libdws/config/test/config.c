@@ -9,6 +9,8 @@
 #include "libdws/config/config.h"
 #include "libdws/test/util.h"
 
+#define FIFTY "/folder-of-25-characters-" "/folder-of-25-characters-"
+
 static const struct {
     const char *table;
     const char *error;
@@ -78,6 +80,8 @@ static const struct {
       "rabbit.notice_command: expected an array that begins" },
     { "{'metrics': '9464'}", "rabbit.metrics: expected 127.0.0.1:PORT" },
     { "{'metrics': '0.0.0.0:9464'}", "rabbit.metrics: expected" },
+    { "{'metrics': 'unix:/run/" FIFTY FIFTY "eight'}",
+      "rabbit.metrics: the path of a socket has 107 bytes at most" },
     { "{'metrics': '127.0.0.1:'}", "rabbit.metrics: expected" },
     { "{'metrics': '127.0.0.1:99999'}", "rabbit.metrics: expected" },
     { "{'metrics': 'unix:relative'}", "rabbit.metrics: expected" },
