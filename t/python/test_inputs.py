@@ -80,6 +80,15 @@ def test_every_method_has_a_row(registered, least):
     assert {topic: listed.get(topic) for topic in found} == found
 
 
+def test_the_page_of_rights_has_every_attribute_of_ours():
+    pages = [
+        (TOP / "doc" / p).read_text() for p in ("dev/inputs.rst", "admin/rights.rst")
+    ]
+    read, rights = (set(re.findall(r"attributes\.system\.(dw\w*)", p)) for p in pages)
+    assert "dw_near" in read
+    assert rights == read
+
+
 def test_every_row_is_about_a_method_that_there_is():
     known = {**of_module(), **of_plugin(), **of_scheduler(), **of_scheduler_class()}
     assert set(inputs.methods()) == set(known)
