@@ -59,14 +59,17 @@ static int find_named (const struct list *l,
     return -1;
 }
 
+/* The variable of the second would replace that of the first. Of an xfs file system NNF
+ * would never mount the second, as it is mounted once at a time.
+ */
 static int check_unique (const struct list *l, size_t i)
 {
     static const char *commands[] = {
-        "jobdw", "create_persistent", "destroy_persistent",
+        "jobdw", "persistentdw", "create_persistent", "destroy_persistent",
     };
     const char *name = list_arg (&l->dirs[i], "name");
 
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < sizeof (commands) / sizeof (commands[0]); k++) {
         int first;
 
         if (!is_command (&l->dirs[i], commands[k]) || !name)

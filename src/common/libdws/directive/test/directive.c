@@ -348,6 +348,8 @@ static const struct {
     // structure
     { "['" XFS "', '#DW jobdw type=raw capacity=1MB name=scratch']",
       "directive 2: name 'scratch'", "directive 1" },
+    { "'" LUS "\\n" LUS "'",
+      "directive 2: name 'lus'", "is that of directive 1 already" },
     { "['#DW create_persistent type=xfs capacity=1GB name=pp', '" XFS "']",
       "directive 1: create_persistent", "only directive" },
     { "['" XFS "', '#DW destroy_persistent name=pp']",
