@@ -100,6 +100,28 @@ def test_use_and_destroy(api: Api) -> None:
     assert api.sim.state()["allocated"] == {}
 
 
+def test_xfs_is_mounted_for_one_workflow_at_a_time(api: Api) -> None:
+    maker = start(api, CREATE.replace("gfs2", "xfs"))
+    maker.wait("Proposal")
+    maker.give({"rabbit0": 2}, [])
+    maker.through("Teardown")
+    maker.remove()
+    first, second = start(api, USE), start(api, USE)
+    for number, job in enumerate((first, second)):
+        job.wait("Proposal")
+        api.patch("computes", job.name, {"data": [{"name": f"node{number}"}]})
+        job.to("Setup")
+        job.to("DataIn")
+        job.to("PreRun", ready=job is first)
+    other = start(api, "#DW jobdw type=xfs capacity=10GiB name=other")
+    other.wait("Proposal")
+    other.give({"rabbit0": 1}, ["node1"])
+    other.through("PreRun")
+    assert second.get()["status"]["ready"] is False
+    first.to("PostRun")
+    second.wait("PreRun")
+
+
 def test_degraded_storage_is_not_to_be_had(api: Api) -> None:
     make(api)
     api.sim.ctl("drive", "rabbit0", "2", "failed")

@@ -44,6 +44,14 @@ from dws_sim.jsontree import Object, edit
 # Words in Storage that mean: do not wait for this node.
 LOST = ("Offline", "Fenced")
 
+# On xfs storage: the access that may mount it.
+LOCK = "nnf.cray.hpe.com/access"
+
+
+def _lock_of(access: Object) -> str:
+    meta = access["metadata"]
+    return f"{meta['name']}/{meta['namespace']}"
+
 
 def _mount_labels(access: Object, storage: Object) -> dict[str, str]:
     """The labels of an access' ClientMounts: the access' own, and the index of the
@@ -279,6 +287,8 @@ class AccessController(Controller):
         mounts = await self._mounts(obj)
         storage = await self._storage_of(obj)
         if desired == "mounted":
+            if not await self._lock(obj, storage):
+                return False, 1.0
             if (poll := await self._devices_awaited(obj, desired)) is not None:
                 return False, poll
             await self._create(obj, storage, mounts, reaches)
@@ -310,9 +320,42 @@ class AccessController(Controller):
         if not waiting:
             if desired == "unmounted":
                 poll = await self._devices_awaited(obj, desired)
+                if poll is None:
+                    await self._unlock(obj)
                 return poll is None, poll
             return True, None
         return False, delay if delay is None else max(delay, 0.01)
+
+    async def _lock(self, obj: Object, storage: Object) -> bool:
+        """Is the storage this access's? An xfs file system is mounted for one access
+        at a time: an annotation says for which."""
+        if storage["spec"]["fileSystemType"] != "xfs":
+            return True
+        own = _lock_of(obj)
+        holder = storage["metadata"].get("annotations", {}).get(LOCK)
+        if holder is None:
+            new = edit(storage, "metadata")
+            new["metadata"]["annotations"] = {
+                **new["metadata"].get("annotations", {}),
+                LOCK: own,
+            }
+            await self.cluster.update("nnfstorages", new)
+        return holder in (None, own)
+
+    async def _unlock(self, obj: Object) -> None:
+        target = obj["spec"]["storageReference"]
+        storage = await self.cluster.get(
+            "nnfstorages", target["namespace"], target["name"]
+        )
+        if storage is None:
+            return
+        holder = storage["metadata"].get("annotations", {}).get(LOCK)
+        if holder == _lock_of(obj):
+            new = edit(storage, "metadata")
+            new["metadata"]["annotations"] = {
+                k: v for k, v in storage["metadata"]["annotations"].items() if k != LOCK
+            }
+            await self.cluster.update("nnfstorages", new)
 
     async def _devices_awaited(self, obj: Object, desired: str) -> float | None:
         """When to check again whether the devices have been attached to the computes,
@@ -464,4 +507,5 @@ class AccessController(Controller):
                 new["metadata"]["finalizers"] = []
                 await self.cluster.update("clientmounts", new)
         if not await self._mounts(obj):
+            await self._unlock(obj)
             await drop_finalizer(self.cluster, self.plural, obj, ACCESS_FINALIZER)
