@@ -193,6 +193,52 @@ test_expect_success 'what the API server never takes is an exception of the job'
 	dws_ctl fail Proposal --clear &&
 	done_well $jobid
 '
+test_expect_success 'who uses what is just being created waits for it' '
+	dws_ctl hold Proposal && dws_ctl hold Setup &&
+	jobid=$(flux submit -N1 --requires=rank:3 \
+		-S dw="#DW create_persistent type=gfs2 capacity=1GiB name=new" true) &&
+	user=$(flux submit -N1 -S dw="#DW persistentdw name=new" true) &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $user \
+		"^rabbit: waiting for persistent file system .new., which job $jobid .*is to create$" 20 &&
+	dws_ctl release Proposal &&
+	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout 300 &&
+	later=$(flux submit -N1 -S dw="#DW persistentdw name=new" true) &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $later \
+		"^rabbit: waiting for persistent file system .new. to be created$" 20 &&
+	test_must_fail dws_k8s get workflows $(dws_workflow $user) &&
+	dws_ctl release all &&
+	done_well $jobid && done_well $user && done_well $later &&
+	case "$(nodes $user)" in node2|node3) ;; *) false ;; esac &&
+	case "$(nodes $later)" in node2|node3) ;; *) false ;; esac &&
+	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=new" true) &&
+	done_well $jobid
+'
+test_expect_success 'if it is never created, they are told so' '
+	dws_ctl hold Setup &&
+	jobid=$(flux submit -N1 -S dw="#DW create_persistent type=xfs capacity=1GiB name=not" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout 300 &&
+	user=$(flux submit -N1 -S dw="#DW persistentdw name=not" true) &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $user "^rabbit: waiting for" 20 &&
+	flux cancel $jobid &&
+	dws_ctl release Setup &&
+	exception $user dws-create "not. not found"
+'
+test_expect_success 'an xfs file system is mounted for one job at a time' '
+	dws_ctl hold Setup &&
+	jobid=$(flux submit -N1 -S dw="$USE" sleep inf) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout 300 &&
+	other=$(flux submit -N1 -S dw="$USE" sleep inf) &&
+	waits="xfs and mounted for one job at a time: it is in use by $jobid" &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $other "$waits" 20 &&
+	dws_ctl release Setup &&
+	dws_wait_event $jobid start &&
+	persistent keep ".[0].users | length == 1" &&
+	flux rabbit show $other >shown && grep "$waits" shown &&
+	flux cancel $jobid &&
+	dws_wait_event $other start &&
+	dws_wait_event $jobid clean &&
+	flux cancel $other && dws_wait_event $other clean
+'
 test_expect_success 'its owner destroys it' '
 	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
 	done_well $jobid &&

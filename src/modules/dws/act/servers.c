@@ -144,6 +144,7 @@ static bool fits (struct job *job, json_t *nodes, const struct rivals *rivals,
  * run() does, or 1 if keys are not the reason.
  */
 #define LOOK_AGAIN 60.
+#define LOOK_UNMOUNTED 1.
 
 static int wait_turn (struct job *job, json_t *nodes,
                       const struct rivals *rivals)
@@ -309,6 +310,23 @@ static int wait_unused (struct job *job)
     return act_refuse (job, error.text);
 }
 
+/* Wait until no other job has an xfs file system that the job uses. The job holds
+ * nothing meanwhile, so deadlock cannot occur. Returns as run() does, or 1 if there is
+ * none.
+ */
+static int wait_unmounted (struct job *job)
+{
+    dws_error_t error;
+    int rc;
+
+    if (persistent_unmounted (job->ctx->persistent, job, &error) == 0)
+        return 1;
+    rc = waitlist_wait (job->ctx->waitlist, job, NULL, NULL, false, error.text);
+    jobs_wake (job, LOOK_UNMOUNTED);
+    job->ctx->events->job_changed (job);
+    return rc;
+}
+
 /* Empty the job's claim and compute a layout. Fails as dws_allocation_sets() does.
  */
 static json_t *lay_out (struct job *job, json_t **nodes,
@@ -457,6 +475,8 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
         return rc;
     if (!job->wf->breakdowns)       // none of the directives has storage
         return nothing_to_write (job);
+    if ((rc = wait_unmounted (job)) <= 0)
+        return rc;
     if (!space_known (job->ctx->space)) {
         errno = EAGAIN;
         return -1;

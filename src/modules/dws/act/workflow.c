@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libdws/util/jsonmake.h"
@@ -26,12 +27,34 @@
 /* Create
  */
 
+/* Delay before a job that waits is checked again (s).
+ */
+#define AGAIN 1.
+
+/* An admitted job, whose workflow is made anew, does not wait here.
+ */
+static bool uses_ready (struct job *job)
+{
+    dws_error_t error;
+
+    free (job->facts->awaits);
+    job->facts->awaits = NULL;
+    if (job->facts->phase != DWS_PHASE_DEPEND
+        || persistent_made (job->ctx->persistent, job, &error) == 0)
+        return true;
+    job->facts->awaits = strdup (error.text);
+    jobs_wake (job, AGAIN);
+    job->ctx->events->job_changed (job);
+    return false;
+}
+
 static bool create_ready (struct job *job)
 {
     return groups_ready (job->ctx->groups, job->facts->userid,
                          job->facts->group)
         && limits_ready (job)
         && constraint_ready (job)
+        && uses_ready (job)
         && leases_promise (job);
 }
 

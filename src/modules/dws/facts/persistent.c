@@ -477,6 +477,109 @@ static void find_others (struct others *others, json_t *users)
     }
 }
 
+/* Search for the job that is to create a file system. Jobs can use it from the end of
+ * Setup.
+ */
+static void find_maker (struct job *job, void *arg)
+{
+    struct rival *rival = arg;
+    const struct dws_job *facts = job->facts;
+
+    if ((facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
+        && facts->phase <= DWS_PHASE_PROLOG && !facts->exception
+        && (job->wf || !facts->awaits)
+        && facts->userid == rival->job->facts->userid
+        && persistent_each_named (job, is_created, rival))
+        rival->found = job;
+}
+
+static int check_made (unsigned command, const char *name, void *arg)
+{
+    const struct question *q = arg;
+    struct rival rival = { .job = q->job, .name = name };
+    char label[JOB_LABEL_SIZE];
+    const char *state = "";
+    json_int_t owner = -1;
+    int shared = 0;
+    json_t *o;
+
+    if (command != DWS_COMMAND_PERSISTENTDW)
+        return 0;
+    if (!(o = persistent_find (q->p, name))) {
+        jobs_each (q->job->ctx->jobs, find_maker, &rival);
+        return !rival.found ? 0
+               : dws_error (q->error, EAGAIN, "persistent file system '%s', which"
+                            " job %s is to create", name,
+                            job_label (rival.found, label));
+    }
+    (void)json_unpack (o, "{s:I s:s s?b}", "userid", &owner, "state", &state,
+                       "shared", &shared);
+    if ((*state && strcmp (state, "Creating") != 0)
+        || (owner != (json_int_t)q->job->facts->userid && !shared))
+        return 0;
+    return dws_error (q->error, EAGAIN, "persistent file system '%s' to be created",
+                      name);
+}
+
+int persistent_made (const struct persistent *p, const struct job *job,
+                     dws_error_t *error)
+{
+    struct question q = { .p = p, .job = job, .error = error };
+
+    return persistent_each_named (job, check_made, &q);
+}
+
+static int is_used (unsigned command, const char *name, void *arg)
+{
+    const struct rival *rival = arg;
+
+    return command == DWS_COMMAND_PERSISTENTDW && !strcmp (rival->name, name);
+}
+
+/* Search for another job that mounts a file system, or is about to.
+ */
+static void find_mounter (struct job *job, void *arg)
+{
+    struct rival *rival = arg;
+
+    if (job != rival->job && job->wf && job->wf->servers_written
+        && (job->facts->commands & DWS_COMMAND_PERSISTENTDW)
+        && persistent_each_named (job, is_used, rival))
+        rival->found = job;
+}
+
+static int check_unmounted (unsigned command, const char *name, void *arg)
+{
+    struct others *others = arg;
+    const struct question *q = &others->question;
+    struct rival rival = { .job = q->job, .name = name };
+    json_t *o = persistent_find (q->p, name);
+    const char *type = json_string_value (json_object_get (o, "type"));
+    char label[JOB_LABEL_SIZE];
+
+    if (command != DWS_COMMAND_PERSISTENTDW || !type || strcmp (type, "xfs") != 0)
+        return 0;
+    find_others (others, json_object_get (o, "users"));
+    jobs_each (q->job->ctx->jobs, find_mounter, &rival);
+    if (others->count == 0 && rival.found)
+        add_other (others, job_label (rival.found, label));
+    if (others->count == 0)
+        return 0;
+    return dws_error (q->error, EBUSY, "persistent file system '%s', which is xfs"
+                      " and mounted for one job at a time: it is in use by %s",
+                      name, others->names);
+}
+
+int persistent_unmounted (const struct persistent *p, const struct job *job,
+                          dws_error_t *error)
+{
+    struct others others = {
+        .question = { .p = p, .job = job, .error = error },
+    };
+
+    return persistent_each_named (job, check_unmounted, &others);
+}
+
 static int check_unused (unsigned command, const char *name, void *arg)
 {
     struct others *others = arg;

@@ -95,4 +95,17 @@ int persistent_unused (const struct persistent *p,
                        bool *ending,
                        dws_error_t *error);
 
+/* Are the file systems made that the job uses? Before that NNF does not say which nodes
+ * can mount them. Fails with EAGAIN and what the job waits for, for dws_job.awaits.
+ */
+int persistent_made (const struct persistent *p, const struct job *job,
+                     dws_error_t *error);
+
+/* Are the xfs file systems that the job uses mounted for no other job? If they are, NNF
+ * keeps the job waiting in PreRun, and does not say why. Fails with EBUSY and what the
+ * job waits for, for dws_job.awaits.
+ */
+int persistent_unmounted (const struct persistent *p, const struct job *job,
+                          dws_error_t *error);
+
 #endif /* !DWS_PERSISTENT_H */
