@@ -53,3 +53,16 @@ def test_a_file_that_hangs_says_what_stands_still(tmp_path: Path) -> None:
     done = run(tmp_path, hangs, 1, DWS_HUNG="echo PreRun")
     assert (done.returncode, done.stdout) == (124, "ok 1\n")
     assert done.stderr.startswith("PreRun\n")
+
+
+def test_a_file_is_skipped_by_name_when_the_time_is_over(tmp_path: Path) -> None:
+    until = {"DWS_UNTIL": "1", "DWS_TAP": str(tmp_path)}
+    done = run(tmp_path, "echo ok 1; echo 1..1\n", **until)
+    line = "1..0 # SKIP x.t: no time left (DWS_UNTIL)\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, line, "")
+    assert (tmp_path / "x.t.tap").read_text(encoding="utf-8") == line
+
+
+def test_a_file_runs_while_there_is_time(tmp_path: Path) -> None:
+    done = run(tmp_path, "echo ok 1; echo 1..1\n", DWS_UNTIL="99999999999")
+    assert (done.returncode, done.stdout) == (0, "ok 1\n1..1\n")
