@@ -24,13 +24,21 @@ named () {
 	grep "Computes default/$name was deleted, .*forbidden" dmesg.out
 }
 
-# tampered: a job that is about to mount on a node that there is not. Without the agent
-# it does not get past DataIn meanwhile.
-tampered () {
+# caught: a job in DataIn, where it stays, as the agent is stopped. Fails if it is further.
+caught () {
 	jobid=$(nnf_submit "$SLOW" -N2 --requires=rank:0-1 true) &&
 	name=$(dws_workflow $jobid) &&
 	rig until workflows $name ".status.state == \"DataIn\"" &&
 	kill -STOP $(cat "$DWS_TMP/agent.pid") &&
+	rig get workflows $name >workflow.json &&
+	jq -e ".spec.desiredState == \"DataIn\"" workflow.json
+}
+# tampered: a job that is about to mount on a node that there is not.
+tampered () {
+	until caught; do
+		kill -CONT $(cat "$DWS_TMP/agent.pid") &&
+		dws_ended_well $jobid || return 1
+	done &&
 	rig get computes $name >computes.json &&
 	jq -c "{data}" computes.json >computes &&
 	rig patch computes $name \
